@@ -1,0 +1,1 @@
+"""One broken program per module, the table of them (catalog.py), and what runs and judges them (harness/)."""
