@@ -1,0 +1,130 @@
+"""The one table of labs. Sessions, tests and pages are derived from it.
+
+A lab is an experiment of three runs: the failure, the control (the same broken program with only the cause taken
+away) and the fix (the solution, under the failure's own limits).
+"""
+
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from labs.harness.container import Limits
+
+ROOT = Path(__file__).resolve().parents[1]
+CONTENTS = ROOT / "labs" / "contents.json"
+
+
+@dataclass(frozen=True)
+class Control:
+    """How the cause is taken away: other limits, or other values for constants of the program."""
+
+    says: str
+    limits: dict[str, Any] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)
+    workers: int | None = None
+
+
+@dataclass(frozen=True)
+class Lab:
+    name: str
+    fails: str  # one line for the menu: what goes wrong
+    findings: tuple[str, ...]  # what a reproduction shows, and all that it shows
+    samples: int
+    workers: int
+    control: Control
+    advice: str  # what the fix does
+    module: str = ""  # file name without .py, where it is not the lab's name
+    limits: Limits = field(default_factory=Limits)
+    epochs: int = 1
+    random_content: bool = False  # every sample is meant to be new, and to follow from torch.manual_seed
+    beside_fix: bool = False  # the failure is measured against the fix, in the same container
+
+    @property
+    def program(self) -> Path:
+        return ROOT / "labs" / f"{self.module or self.name}.py"
+
+    @property
+    def solution(self) -> Path:
+        return ROOT / "solutions" / f"{self.module or self.name}.py"
+
+    def job(self, workers: int, start_method: str) -> dict[str, Any]:
+        """All that a program has to deliver to be called healthy."""
+        return {
+            "ids": list(range(self.samples)),
+            "epochs": self.epochs,
+            "workers": workers,
+            "start_method": start_method,
+            "content": "random" if self.random_content else "fixed",
+            "signatures": contents().get(self.name, {}),
+        }
+
+
+@cache
+def contents() -> dict[str, dict[str, list[str]]]:
+    """What each sample looks like, for labs whose samples are always the same: lab, id, a signature for each tensor."""
+    recorded: dict[str, dict[str, list[str]]] = json.loads(CONTENTS.read_text()) if CONTENTS.exists() else {}
+    return recorded
+
+
+LABS: dict[str, Lab] = {
+    lab.name: lab
+    for lab in (
+        Lab(
+            name="shm",
+            fails="a cache shared by the workers outgrows 64 MB of /dev/shm: SIGBUS",
+            findings=("bus-error",),
+            samples=32,
+            workers=4,
+            epochs=2,
+            control=Control("2 GB of shared memory", limits={"shm": 2 << 30}),
+            advice="keep the cache as uint8, size it by what is free in /dev/shm, and reserve it at the start",
+        ),
+        Lab(
+            name="pickle",
+            module="pickling",  # labs/pickle.py would hide Python's own pickle
+            fails="a lambda among the transforms cannot be sent to a worker: no batch at all",
+            findings=("unpicklable",),
+            samples=48,
+            workers=2,
+            limits=Limits(start_method="forkserver"),
+            control=Control("workers started with fork", limits={"start_method": "fork"}),
+            advice="use a function of the module, or a callable class, in place of the lambda",
+        ),
+        Lab(
+            name="opencv",
+            fails="each worker runs OpenCV threads for a 64-core host on 2 CPUs: slow",
+            findings=("oversubscribed",),
+            samples=96,
+            workers=2,
+            limits=Limits(cpus=2, env={"OPENCV_FOR_THREADS_NUM": "64"}),
+            control=Control("a pool of the container's size", limits={"env": {"OPENCV_FOR_THREADS_NUM": "2"}}),
+            advice="call cv2.setNumThreads(0) in each worker: the workers are the parallelism",
+            beside_fix=True,
+        ),
+        Lab(
+            name="augment",
+            fails="all workers draw the same random numbers, and again in every epoch",
+            findings=("same-draws", "epochs-repeat"),
+            samples=96,
+            workers=4,
+            epochs=2,
+            random_content=True,
+            control=Control(
+                "no worker processes: one generator, never copied", constants={"NUM_WORKERS": 0}, workers=0
+            ),
+            advice="make the generators in each worker, from the worker's own seed",
+        ),
+        Lab(
+            name="shards",
+            fails="every worker reads every shard: each sample comes 4 times",
+            findings=("duplicated",),
+            samples=105,
+            workers=4,
+            epochs=2,
+            control=Control("one worker", constants={"NUM_WORKERS": 1}, workers=1),
+            advice="deal the shards to the workers: shards[worker.id :: worker.num_workers]",
+        ),
+    )
+}

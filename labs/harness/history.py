@@ -1,0 +1,82 @@
+"""The record of one run: a list of events, kept as JSON lines.
+
+The first event, `run`, says what was asked for; the watcher and the conductor add what happened. Everything that is
+concluded about a run is concluded from this record alone, so a run can be judged again, elsewhere and later.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+SCHEMA = 1
+SUBJECT = "subject"
+
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One delivery of one sample."""
+
+    epoch: int
+    worker: int | None
+    id: int
+    digests: tuple[str, ...]
+    signatures: tuple[str, ...]
+
+
+class History:
+    """The events of a run, and the questions that findings ask of them."""
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.events = list(events)
+
+    @classmethod
+    def load(cls, path: Path) -> "History":
+        with path.open() as lines:
+            history = cls(json.loads(line) for line in lines)
+        if history.run.get("schema") != SCHEMA:
+            raise ValueError(f"{path} has schema {history.run.get('schema')}; this version reads schema {SCHEMA}")
+        return history
+
+    def all(self, kind: str, part: str = SUBJECT) -> Iterator[Event]:
+        return (event for event in self.events if event["kind"] == kind and event.get("part", part) == part)
+
+    def first(self, kind: str, part: str = SUBJECT) -> Event | None:
+        return next(self.all(kind, part), None)
+
+    @property
+    def run(self) -> Event:
+        return self.first("run") or {}
+
+    @property
+    def job(self) -> dict[str, Any]:
+        return dict(self.run.get("job", {}))
+
+    @property
+    def container(self) -> Event:
+        return self.first("container") or {}
+
+    def samples(self, part: str = SUBJECT) -> list[Sample]:
+        return [
+            Sample(batch["epoch"], batch["worker"], *one)
+            for batch in self.all("batch", part)
+            for one in zip(batch["ids"], map(tuple, batch["digests"]), map(tuple, batch["signatures"]), strict=True)
+        ]
+
+    @cached_property
+    def by_epoch(self) -> dict[int, list[Sample]]:
+        epochs: dict[int, list[Sample]] = defaultdict(list)
+        for sample in self.samples():
+            epochs[sample.epoch].append(sample)
+        return dict(epochs)
+
+    def finished_epochs(self) -> list[int]:
+        return [event["epoch"] for event in self.all("epoch_end")]
+
+    def output(self, stream: str) -> list[str]:
+        return [event["text"] for event in self.all("output") if event["stream"] == stream]

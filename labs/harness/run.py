@@ -1,0 +1,164 @@
+"""One run, from what was asked to its verdict: describe it, execute it in a container, record it, judge it."""
+
+import contextlib
+import datetime
+import hashlib
+import json
+import os
+import secrets
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from labs.catalog import ROOT, Lab
+from labs.harness import container, timeline
+from labs.harness.container import Backend, Limits, Refused
+from labs.harness.findings import find
+from labs.harness.history import SCHEMA, Event, History
+from labs.harness.live import watching
+from labs.harness.verdict import HEALTHY, REPRODUCED, Verdict, judge
+
+STALL_SECONDS = 5.0
+GRACE_SECONDS = 20.0
+
+
+class HarnessFailed(Exception):
+    """The machinery broke, not the program: no verdict."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run: a lab's broken program (`failure`), that without the cause (`control`), its `fix`, or a `check`."""
+
+    lab: Lab
+    role: str
+    file: Path | None = None
+    limits: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def program(self) -> Path:
+        return self.file or (self.lab.solution if self.role == "fix" else self.lab.program)
+
+
+def describe(request: Request, backend: Backend) -> tuple[Event, dict[str, Any], Limits]:
+    """The first event of the history, the plan for the watcher, and the limits for the container."""
+    lab, role, program = request.lab, request.role, request.program
+    control = lab.control if role == "control" else None
+    limits = lab.limits.changed(**{**(control.limits if control else {}), **request.limits})
+    workers = control.workers if control and control.workers is not None else lab.workers
+    part = {
+        "program": str(program),
+        "constants": control.constants if control else {},
+        "start_method": limits.start_method,
+        "epochs": lab.epochs,
+        "seed": secrets.randbelow(1 << 31),
+    }
+    parts = [("subject", part)]
+    if lab.beside_fix and role == "failure":
+        parts.append(("fix", {**part, "program": str(lab.solution)}))
+    if lab.random_content:
+        parts.append(("again", part))
+    run = {
+        "kind": "run",
+        "schema": SCHEMA,
+        "lab": lab.name,
+        "role": role,
+        "program": os.path.relpath(program),
+        "sha256": hashlib.sha256(program.read_bytes()).hexdigest(),
+        "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "backend": backend.name,
+        "limits": {**vars(limits), "changed": sorted(request.limits)},
+        "seed": part["seed"],
+        "constants": part["constants"],
+        "expect": None if request.limits else REPRODUCED if role == "failure" else HEALTHY,
+        "lab_findings": lab.findings,
+        "job": lab.job(workers, limits.start_method),
+    }
+    return run, {"parts": parts, "seconds": limits.seconds, "stall_seconds": STALL_SECONDS}, limits
+
+
+def execute(plan: dict[str, Any], limits: Limits, backend: Backend, note: Callable[[Event], None]) -> None:
+    """Run the plan in a container and pass every event to note. Whatever happens, the container is gone afterwards."""
+    name = f"loader-lab-{os.getpid()}-{secrets.token_hex(4)}"
+    program = Path(plan["parts"][0][1]["program"])
+    process = container.start(backend, [sys.executable, "-m", "labs.harness.watcher"], limits, name, program)
+    assert process.stdin and process.stdout and process.stderr
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(plan).encode() + b"\n")
+            process.stdin.flush()
+        deadline = time.monotonic() + len(plan["parts"]) * limits.seconds + GRACE_SECONDS
+        kinds = set()
+        for line in lines_until(process, deadline):
+            event = json.loads(line)
+            kinds.add(event["kind"])
+            note(event)
+        if "end" not in kinds:
+            process.kill()
+            said = process.stderr.read().decode(errors="replace").strip() or "it said nothing"
+            raise HarnessFailed(f"the {backend.name} container ended before the run did: {said}")
+    finally:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            with contextlib.suppress(OSError):
+                stream.close()
+        backend.remove(name)
+
+
+def lines_until(process: subprocess.Popen[bytes], deadline: float) -> Iterator[bytes]:
+    assert process.stdout
+    unread = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while selector.select(max(0.0, deadline - time.monotonic())):
+            data = os.read(process.stdout.fileno(), 1 << 16)
+            if not data:
+                return
+            *lines, unread = (unread + data).split(b"\n")
+            yield from lines
+    raise HarnessFailed("the container did not end in time")
+
+
+def new_folder(runs: Path, lab: str) -> Path:
+    """runs/LAB/TIME, with runs/LAB/latest pointing at it."""
+    stamp = datetime.datetime.now().strftime("%Y-%m-%dT%H-%M-%S.%f")[:-3]
+    folder = runs / lab / stamp
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        link = folder.parent / f".latest-{os.getpid()}"
+        link.unlink(missing_ok=True)
+        link.symlink_to(folder.name)
+        link.replace(folder.parent / "latest")
+    except OSError as error:
+        raise Refused(f"cannot write the record of this run: {error}. Name another folder with --runs DIR") from None
+    return folder
+
+
+def once(request: Request, backend: Backend, runs: Path = ROOT / "runs", quiet: bool = True) -> tuple[Verdict, Path]:
+    """Run it, record it, judge it."""
+    run, plan, limits = describe(request, backend)
+    folder = new_folder(runs, request.lab.name)
+    events: list[Event] = []
+    with (folder / "history.jsonl").open("w") as record, watching(run, quiet) as show:
+
+        def note(event: Event) -> None:
+            events.append(event)
+            record.write(json.dumps(event) + "\n")
+            record.flush()
+            show(event)
+
+        note(run)
+        execute(plan, limits, backend, note)
+    history = History(events)
+    if abs(history.container["shm_total"] - limits.shm) > 1 << 16:
+        raise HarnessFailed(f"asked for {limits.shm} bytes of /dev/shm and got {history.container['shm_total']}")
+    verdict = judge(history, find(history))
+    (folder / "verdict.json").write_text(json.dumps(verdict.as_dict(), indent=2) + "\n")
+    (folder / "timeline.svg").write_text(timeline.draw(history))
+    return verdict, folder

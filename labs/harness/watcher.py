@@ -1,0 +1,290 @@
+"""The first process in a container: starts the conductor, samples every process beside it, and ends what hangs.
+
+Reads a plan (one line of JSON) on standard input and writes the history, JSON lines, on standard output. Standard
+input stays open as a lifeline: when it closes, whoever asked for this run is gone, and everything here ends too.
+
+The program under test runs in another process. It cannot write to the history: what the conductor reports comes
+through a pipe, each line behind a key that changes with every run, and a line without the key is itself reported.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import secrets
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+SAMPLE_SECONDS = 0.05
+SLOW_SAMPLE_SECONDS = 0.25
+STACK_SIGNAL = signal.SIGURG  # ignored by a process that has no handler for it
+STACK_FILE = "/tmp/.stacks"
+MOST_OUTPUT = 1 << 18
+TICK = os.sysconf("SC_CLK_TCK")
+PR_SET_DUMPABLE = 4
+
+
+def emit(kind: str, **facts: Any) -> None:
+    line = json.dumps({"kind": kind, "t": time.monotonic(), **facts}) + "\n"
+    view = memoryview(line.encode())
+    while view:
+        view = view[os.write(1, view) :]
+
+
+def shared_memory() -> tuple[int, int]:
+    """Bytes of /dev/shm: in use, and in all."""
+    disk = os.statvfs("/dev/shm")
+    return (disk.f_blocks - disk.f_bfree) * disk.f_frsize, disk.f_blocks * disk.f_frsize
+
+
+def read_text(path: str) -> str:
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def processes() -> dict[int, dict[str, Any]]:
+    """Every process of the container but its first ones: state, CPU seconds, threads, resident bytes."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) in (1, os.getpid()):
+            continue
+        stat = read_text(f"/proc/{name}/stat")
+        if not stat:
+            continue
+        fields = stat.rpartition(")")[2].split()
+        found[int(name)] = {
+            "state": fields[0],
+            "parent": int(fields[1]),
+            "cpu": (int(fields[11]) + int(fields[12])) / TICK,
+            "threads": int(fields[17]),
+            "rss": int(fields[21]) * resource.getpagesize(),
+        }
+    return found
+
+
+def add_slow_facts(sample: dict[int, dict[str, Any]]) -> None:
+    """Open files, and the context switches of all threads: a file to read for each thread, so not at every sample."""
+    for pid, facts in sample.items():
+        try:
+            facts["open_files"] = len(os.listdir(f"/proc/{pid}/fd"))
+            threads = os.listdir(f"/proc/{pid}/task")
+        except OSError:
+            continue
+        switches = 0
+        for thread in threads:
+            status = read_text(f"/proc/{pid}/task/{thread}/status")
+            switches += int(status.rpartition("nonvoluntary_ctxt_switches:")[2] or 0)
+        facts["involuntary_switches"] = switches
+
+
+def stacks() -> list[dict[str, Any]]:
+    """The Python stack of every process, asked for one after the other; they answer into one file."""
+    answers = []
+    for pid in sorted(processes()):
+        before = len(read_text(STACK_FILE))
+        try:
+            os.kill(pid, STACK_SIGNAL)
+        except ProcessLookupError:
+            continue
+        text, deadline = "", time.monotonic() + 0.5
+        while time.monotonic() < deadline:
+            time.sleep(0.02)
+            latest = read_text(STACK_FILE)[before:]
+            if latest and latest == text:
+                break
+            text = latest
+        answers.append({"pid": pid, "stack": text.strip()})
+    return answers
+
+
+class Quiet:
+    """How long nothing at all has happened: no event, every process asleep, no CPU time used."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        self.since = time.monotonic()
+        self.before: dict[int, float] | None = None
+
+    def observe(self, sample: dict[int, dict[str, Any]]) -> float:
+        cpu = {pid: facts["cpu"] for pid, facts in sample.items()}
+        asleep = all(facts["state"] in "SZ" for facts in sample.values())
+        # The loader looks in on its workers every 5 s; that costs less than one tick of the CPU clock a process.
+        busy = self.before is not None and (
+            cpu.keys() != self.before.keys() or any(cpu[pid] - self.before[pid] > 2 / TICK for pid in cpu)
+        )
+        if not asleep or busy or self.before is None:
+            self.restart()
+            self.before = cpu
+        return time.monotonic() - self.since
+
+
+class Part:
+    """One conductor, from its start to its end."""
+
+    def __init__(self, name: str, plan: dict[str, Any]) -> None:
+        self.name = name
+        self.key = secrets.token_hex(16)
+        self.quiet = Quiet()
+        self.unread: dict[str, bytes] = {"events": b"", "stdout": b"", "stderr": b""}
+        self.output_left = MOST_OUTPUT
+        events_read, events_write = os.pipe()
+        with open(STACK_FILE, "w"):
+            pass
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "labs.harness.conductor", str(events_write)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=[events_write],
+            env={**os.environ, "LOADER_LAB_STACKS": STACK_FILE},
+        )
+        os.close(events_write)
+        assert self.process.stdin and self.process.stdout and self.process.stderr
+        self.process.stdin.write(json.dumps({"key": self.key, **plan}).encode())
+        self.process.stdin.close()
+        self.streams = {
+            "events": events_read,
+            "stdout": self.process.stdout.fileno(),
+            "stderr": self.process.stderr.fileno(),
+        }
+        for descriptor in self.streams.values():
+            os.set_blocking(descriptor, False)
+
+    def receive(self, stream: str) -> bool:
+        """Take what there is to read; False at the end of the stream."""
+        try:
+            data = os.read(self.streams[stream], 1 << 16)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        *lines, self.unread[stream] = (self.unread[stream] + data).split(b"\n")
+        if not data and self.unread[stream]:
+            lines, self.unread[stream] = [self.unread[stream]], b""
+        for line in lines:
+            self.take(stream, line)
+        return bool(data)
+
+    def take(self, stream: str, line: bytes) -> None:
+        text = line.decode("utf-8", "replace").replace("\0", "")
+        if stream != "events":
+            if self.output_left > 0:
+                self.output_left -= len(text) + 1
+                cut = self.output_left <= 0
+                emit("output", part=self.name, stream=stream, text=text[:2000], **({"cut": True} if cut else {}))
+            return
+        key, _, event = text.partition(" ")
+        try:
+            facts = json.loads(event) if secrets.compare_digest(key.encode(), self.key.encode()) else None
+        except ValueError:
+            facts = None
+        if facts is None:
+            emit("foreign", part=self.name, text=text[:200])
+            return
+        self.quiet.restart()
+        emit(facts.pop("kind"), part=self.name, **facts)
+
+    def close(self) -> None:
+        """Take the rest of what was written. Every writer is dead by now, so each stream has an end."""
+        for stream in self.streams:
+            while self.receive(stream):
+                pass
+        os.close(self.streams["events"])
+
+
+def kill_all() -> None:
+    """End every process of the container but the first ones, and wait for them."""
+    while left := [pid for pid, facts in processes().items() if facts["state"] != "Z"]:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        reap()
+        time.sleep(0.001)
+    reap()
+
+
+def reap() -> None:
+    """Orphans end up with the first process of a container. Leave the conductor to subprocess."""
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                return
+        except ChildProcessError:
+            return
+
+
+def sample_now(part: Part, slow: bool) -> dict[int, dict[str, Any]]:
+    sample = processes()
+    if slow:
+        add_slow_facts(sample)
+    used, total = shared_memory()
+    emit("sample", part=part.name, shm_used=used, shm_total=total, processes=sample)
+    return sample
+
+
+def watch(part: Part, seconds: float, stall_seconds: float) -> None:
+    """Until the conductor ends: pass on what it reports, sample, and end it when it hangs or takes too long."""
+    deadline = time.monotonic() + seconds
+    next_sample = next_slow = 0.0
+    with selectors.DefaultSelector() as selector:
+        selector.register(0, selectors.EVENT_READ, "lifeline")
+        for stream, descriptor in part.streams.items():
+            selector.register(descriptor, selectors.EVENT_READ, stream)
+        while part.process.poll() is None:
+            for key, _ in selector.select(max(0.0, min(next_sample, deadline) - time.monotonic())):
+                if key.data == "lifeline":
+                    if not os.read(0, 1 << 10):
+                        os._exit(1)
+                elif not part.receive(key.data):
+                    selector.unregister(key.fd)
+            now = time.monotonic()
+            if now >= next_sample:
+                slow = now >= next_slow
+                quiet = part.quiet.observe(sample_now(part, slow))
+                next_sample = now + SAMPLE_SECONDS
+                next_slow = now + SLOW_SAMPLE_SECONDS if slow else next_slow
+                if quiet >= stall_seconds:
+                    emit("stall", part=part.name, seconds=round(quiet, 3), stacks=stacks())
+                    break
+            if now >= deadline:
+                emit("overtime", part=part.name, seconds=seconds, stacks=stacks())
+                break
+    if part.process.poll() is None:
+        part.process.kill()
+    status = part.process.wait()
+    kill_all()
+    part.close()
+    emit("exit", part=part.name, status=status)
+
+
+def main() -> None:
+    # Not dumpable: /proc/PID/fd of this process is closed to the program, which runs as the same user.
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    plan = json.loads(sys.stdin.buffer.readline())
+    used, total = shared_memory()
+    emit(
+        "container",
+        shm_used=used,
+        shm_total=total,
+        cpus=len(os.sched_getaffinity(0)),
+        open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+        kernel=os.uname().release,
+        python=sys.version.split()[0],
+    )
+    for name, part_plan in plan["parts"]:
+        watch(Part(name, part_plan), plan["seconds"], plan["stall_seconds"])
+    emit("end")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Every command there is. `nox -l` is the menu.
+
+One environment, made once by the session `env`, serves all labs: each of the others runs that interpreter.
+"""
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+import nox
+
+if sys.version_info < (3, 11):  # noqa: UP036 (nox may belong to an older one)
+    sys.exit("Loader Lab needs Python 3.11 or newer: install nox with that one, and run it again.")
+
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT))
+
+from labs.catalog import LABS, Lab  # noqa: E402
+
+nox.needs_version = ">=2025.10"
+nox.options.sessions = []
+
+ENV = ROOT / ".nox" / "env"
+PYTHON = ENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+GROUPS = nox.project.dependency_groups
+PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
+# A container needs a moment to be taken down; nox would otherwise wait for half a second and kill.
+PATIENCE = {"interrupt_timeout": 10, "terminate_timeout": 10}
+
+
+def install(session: nox.Session, group: str) -> None:
+    """Install a dependency group into the one environment, unless it is there already."""
+    wanted = GROUPS(PYPROJECT, group)
+    stamp = ENV / f".{group}-installed"
+    mark = hashlib.sha256("\n".join([*wanted, sys.version]).encode()).hexdigest()
+    if stamp.exists() and stamp.read_text() == mark and PYTHON.exists():
+        return
+    session.log(f"Setting up: {', '.join(wanted)}. This is done once and takes a few minutes.")
+    # Standard output belongs to the verdict: somebody may be reading it as JSON.
+    session.run(str(PYTHON), "-m", "pip", "install", *wanted, external=True, stdout=sys.stderr)
+    stamp.write_text(mark)
+
+
+@nox.session(venv_backend="venv", reuse_venv=True)
+def env(session: nox.Session) -> None:
+    """Make the one environment that all labs run in."""
+    install(session, "lab")
+
+
+def harness(session: nox.Session, *arguments: str) -> None:
+    """Run the harness, with the file that a person named relative to where they are."""
+    here = Path(session.invoked_from)
+    resolved = [str(here / text) if (here / text).is_file() else text for text in arguments]
+    session.run(str(PYTHON), "-m", "labs.harness", *resolved, external=True, **PATIENCE)
+
+
+def add_lab(lab: Lab) -> None:
+    def broken(session: nox.Session) -> None:
+        harness(session, "lab", lab.name, *session.posargs)
+
+    def fixed(session: nox.Session) -> None:
+        harness(session, "fix", lab.name, *session.posargs)
+
+    def check(session: nox.Session) -> None:
+        harness(session, "check", lab.name, *session.posargs)
+
+    broken.__doc__ = f"{lab.fails[0].upper()}{lab.fails[1:]}."
+    fixed.__doc__ = f"The solution of lab-{lab.name}, in the same container: healthy."
+    check.__doc__ = f"Judge your own fix: nox -s check-{lab.name} -- my_attempt.py"
+    nox.session(broken, name=f"lab-{lab.name}", python=False, requires=["env"], tags=["lab"])
+    nox.session(fixed, name=f"fix-{lab.name}", python=False, requires=["env"], tags=["fix"])
+    nox.session(check, name=f"check-{lab.name}", python=False, requires=["env"])
+
+
+for each in LABS.values():
+    add_lab(each)
+
+
+@nox.session(python=False, requires=["env"])
+def tests(session: nox.Session) -> None:
+    """All tests: the harness, every lab with its control and its fix, wrong fixes and right ones."""
+    install(session, "test")
+    session.run(str(PYTHON), "-m", "pytest", *session.posargs, external=True, **PATIENCE)
+
+
+@nox.session(python=False, requires=["env"])
+def bench(session: nox.Session) -> None:
+    """What the harness costs, and how often each lab reproduces, idle and busy."""
+    install(session, "test")
+    session.run(str(PYTHON), "-m", "tests.bench", *session.posargs, external=True, **PATIENCE)
+
+
+@nox.session(python=False, requires=["env"])
+def contents(session: nox.Session) -> None:
+    """Write down again what every sample looks like, after a lab's data has changed."""
+    session.run(str(PYTHON), "-m", "labs.harness.contents", external=True, **PATIENCE)
+
+
+@nox.session(python=False, requires=["env"])
+def lint(session: nox.Session) -> None:
+    """Style, format and types."""
+    install(session, "lint")
+    session.run(str(PYTHON), "-m", "ruff", "check", external=True)
+    session.run(str(PYTHON), "-m", "ruff", "format", "--check", external=True)
+    session.run(str(PYTHON), "-m", "mypy", external=True)
