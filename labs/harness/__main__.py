@@ -86,7 +86,7 @@ def main(argv: list[str]) -> int:
     alone = arguments.repeat == 1 and not arguments.json
     verdicts = []
     try:
-        backend = container.choose(arguments.container)
+        backend = container.choose(arguments.container, request.limits)
         for number in range(1, arguments.repeat + 1):
             verdict, folder = once(request, backend, arguments.runs, quiet=not alone)
             verdicts.append(verdict)

@@ -6,7 +6,6 @@ an engine and the lab image. Each backend answers one question by trying (`why_n
 
 import dataclasses
 import math
-import os
 import shutil
 import subprocess
 import sys
@@ -50,12 +49,12 @@ class Limits:
 class Backend(Protocol):
     name: str
 
-    def why_not(self) -> str | None:
-        """A sentence that says why this backend cannot run here; None where it can."""
+    def why_not(self, limits: Limits) -> str | None:
+        """Why this backend cannot run here, or cannot enforce one of the limits; None where it can."""
         ...
 
     def command(self, argv: list[str], limits: Limits, name: str, program: Path) -> list[str]:
-        """The command line that runs argv under the limits. Raises Refused for a limit it cannot enforce."""
+        """The command line that runs argv under the limits."""
         ...
 
     def remove(self, name: str) -> None:
@@ -69,11 +68,16 @@ class Namespace:
     name = "namespace"
     UNSHARE = "unshare --user --map-root-user --mount --pid --ipc --net --fork --kill-child --mount-proc".split()
 
-    def why_not(self) -> str | None:
+    def why_not(self, limits: Limits) -> str | None:
         if not sys.platform.startswith("linux"):
             return "namespaces need Linux"
         if shutil.which("unshare") is None:
             return "the command unshare is missing (it is in util-linux)"
+        if limits.memory is not None:
+            return "namespaces alone cannot limit memory, docker and podman can"
+        available = available_memory()
+        if limits.shm > available:
+            return f"/dev/shm of {limits.shm >> 20} MB was asked for, and {available >> 20} MB of memory are available"
         script = "mount -t tmpfs none /dev/shm"
         try:
             probe = subprocess.run([*self.UNSHARE, "sh", "-c", script], capture_output=True, text=True, timeout=20)
@@ -85,15 +89,13 @@ class Namespace:
         return None
 
     def command(self, argv: list[str], limits: Limits, name: str, program: Path) -> list[str]:
-        if limits.memory is not None:
-            raise Refused("the namespace container cannot limit memory: use --container docker or podman for that")
         enter = [sys.executable, "-I", "-S", str(Path(__file__).with_name("enter.py"))]
         enter += ["--shm", str(limits.shm), "--tmp", str(TMP_BYTES), "--cwd", str(ROOT)]
         if limits.cpus is not None:
             enter += ["--cpus", str(limits.cpus)]
         if limits.open_files is not None:
             enter += ["--open-files", str(limits.open_files)]
-        for path in {ROOT, program.parent, Path(sys.prefix), Path(sys.base_prefix)}:
+        for path in (ROOT, program.parent, program, Path(sys.prefix), Path(sys.base_prefix)):
             enter += ["--keep", str(path)]
         return [*self.UNSHARE, *enter, "--", *argv]
 
@@ -107,7 +109,7 @@ class Engine:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def why_not(self) -> str | None:
+    def why_not(self, limits: Limits) -> str | None:
         if shutil.which(self.name) is None:
             return f"the command {self.name} is missing"
         try:
@@ -145,16 +147,16 @@ class Engine:
 BACKENDS: dict[str, Backend] = {"namespace": Namespace(), "docker": Engine("docker"), "podman": Engine("podman")}
 
 
-def choose(wanted: str | None) -> Backend:
-    """The backend asked for, or the first that works here."""
+def choose(wanted: str | None, limits: Limits) -> Backend:
+    """The backend asked for, or the first that works here and holds the limits."""
     if wanted is not None:
-        reason = BACKENDS[wanted].why_not()
+        reason = BACKENDS[wanted].why_not(limits)
         if reason is not None:
             raise Refused(f"cannot run in a {wanted} container: {reason}")
         return BACKENDS[wanted]
     reasons = []
     for backend in BACKENDS.values():
-        reason = backend.why_not()
+        reason = backend.why_not(limits)
         if reason is None:
             return backend
         reasons.append(f"{backend.name}: {reason}")
@@ -167,14 +169,21 @@ def choose(wanted: str | None) -> Backend:
     )
 
 
+def available_memory() -> int:
+    with open("/proc/meminfo") as lines:
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
+
+
 def environment(limits: Limits) -> dict[str, str]:
     """The whole environment of a run: nothing of the caller's leaks in, so that a run is the same for everybody."""
     return {**BASE_ENV, **limits.env}
 
 
 def start(backend: Backend, argv: list[str], limits: Limits, name: str, program: Path) -> subprocess.Popen[bytes]:
-    """Start argv in a container whose standard input is a lifeline: the watcher ends when it is closed."""
-    owner = os.getpid()
+    """Start argv in a container. Its standard input is a lifeline: the watcher ends, and all with it, when it closes.
+
+    It closes by itself when this process dies, however it dies, so there is no moment in which a run is nobody's.
+    """
     return subprocess.Popen(
         backend.command(argv, limits, name, program),
         stdin=subprocess.PIPE,
@@ -182,21 +191,8 @@ def start(backend: Backend, argv: list[str], limits: Limits, name: str, program:
         stderr=subprocess.PIPE,
         cwd=ROOT,
         env={**environment(limits), "LOADER_LAB": name} if backend.name == "namespace" else None,
-        preexec_fn=lambda: _die_with(owner),
-        start_new_session=True,
+        start_new_session=True,  # Ctrl-C is for us: we take the container down
     )
-
-
-def _die_with(owner: int) -> None:
-    """Have the kernel kill this process when its parent dies, also when the parent had no time to do it."""
-    if sys.platform.startswith("linux"):
-        import ctypes
-        import signal
-
-        PR_SET_PDEATHSIG = 1
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != owner:
-            os._exit(1)
 
 
 def parse_size(text: str) -> int:

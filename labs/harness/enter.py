@@ -48,7 +48,10 @@ def fresh_tmp(size: int, keep: list[str]) -> None:
     mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, f"size={size},mode=1777")
     for path, handle in handles.items():
         if not os.path.exists(path):
-            os.makedirs(path)
+            if os.path.isdir(f"/proc/self/fd/{handle}"):
+                os.makedirs(path)
+            else:
+                Path(path).touch()
             mount(f"/proc/self/fd/{handle}", path, None, MS_BIND | MS_REC)
             make_read_only(path)
         os.close(handle)

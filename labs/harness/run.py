@@ -38,18 +38,22 @@ class Request:
     lab: Lab
     role: str
     file: Path | None = None
-    limits: dict[str, Any] = field(default_factory=dict)
+    changes: dict[str, Any] = field(default_factory=dict)  # of limits, by the person who asked
+
+    @property
+    def limits(self) -> Limits:
+        control = self.lab.control.limits if self.role == "control" else {}
+        return self.lab.limits.changed(**{**control, **self.changes})
 
     @property
     def program(self) -> Path:
         return self.file or (self.lab.solution if self.role == "fix" else self.lab.program)
 
 
-def describe(request: Request, backend: Backend) -> tuple[Event, dict[str, Any], Limits]:
-    """The first event of the history, the plan for the watcher, and the limits for the container."""
-    lab, role, program = request.lab, request.role, request.program
+def describe(request: Request, backend: Backend) -> tuple[Event, dict[str, Any]]:
+    """The first event of the history, and the plan for the watcher."""
+    lab, role, program, limits = request.lab, request.role, request.program, request.limits
     control = lab.control if role == "control" else None
-    limits = lab.limits.changed(**{**(control.limits if control else {}), **request.limits})
     workers = control.workers if control and control.workers is not None else lab.workers
     part = {
         "program": str(program),
@@ -72,14 +76,14 @@ def describe(request: Request, backend: Backend) -> tuple[Event, dict[str, Any],
         "sha256": hashlib.sha256(program.read_bytes()).hexdigest(),
         "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "backend": backend.name,
-        "limits": {**vars(limits), "changed": sorted(request.limits)},
+        "limits": {**vars(limits), "changed": sorted(request.changes)},
         "seed": part["seed"],
         "constants": part["constants"],
-        "expect": None if request.limits else REPRODUCED if role == "failure" else HEALTHY,
+        "expect": None if request.changes else REPRODUCED if role == "failure" else HEALTHY,
         "lab_findings": lab.findings,
         "job": lab.job(workers, limits.start_method),
     }
-    return run, {"parts": parts, "seconds": limits.seconds, "stall_seconds": STALL_SECONDS}, limits
+    return run, {"parts": parts, "seconds": limits.seconds, "stall_seconds": STALL_SECONDS}
 
 
 def execute(plan: dict[str, Any], limits: Limits, backend: Backend, note: Callable[[Event], None]) -> None:
@@ -99,16 +103,25 @@ def execute(plan: dict[str, Any], limits: Limits, backend: Backend, note: Callab
             kinds.add(event["kind"])
             note(event)
         if "end" not in kinds:
-            process.kill()
             said = process.stderr.read().decode(errors="replace").strip() or "it said nothing"
             raise HarnessFailed(f"the {backend.name} container ended before the run did: {said}")
     finally:
+        end(process)
+        backend.remove(name)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Cut the lifeline and wait: when the client is gone, so is all that it started."""
+    assert process.stdin and process.stdout and process.stderr
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            with contextlib.suppress(OSError):
-                stream.close()
-        backend.remove(name)
+    process.stdout.close()
+    process.stderr.close()
 
 
 def lines_until(process: subprocess.Popen[bytes], deadline: float) -> Iterator[bytes]:
@@ -142,7 +155,8 @@ def new_folder(runs: Path, lab: str) -> Path:
 
 def once(request: Request, backend: Backend, runs: Path = ROOT / "runs", quiet: bool = True) -> tuple[Verdict, Path]:
     """Run it, record it, judge it."""
-    run, plan, limits = describe(request, backend)
+    run, plan = describe(request, backend)
+    limits = request.limits
     folder = new_folder(runs, request.lab.name)
     events: list[Event] = []
     with (folder / "history.jsonl").open("w") as record, watching(run, quiet) as show:

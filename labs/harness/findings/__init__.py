@@ -1,0 +1,38 @@
+"""What can be said about a run: each finding is a pure function of its history, with its evidence.
+
+A finding is a general statement about any loader. None of them knows which lab it looks at: what a run should have
+delivered stands in its history (`job`), and the rest is what was seen. A healthy run has no findings at all.
+"""
+
+from collections.abc import Callable
+
+from labs.harness.findings import deliveries, endings, workers
+from labs.harness.findings.finding import Evidence, Finding, megabytes
+from labs.harness.history import History
+
+__all__ = ["FINDINGS", "Evidence", "Finding", "find", "megabytes"]
+
+# The order is that of a report: what makes the rest meaningless first.
+FINDINGS: dict[str, Callable[[History], Finding | None]] = {
+    "not-a-program": endings.not_a_program,
+    "tampered": workers.tampered,
+    "bus-error": endings.bus_error,
+    "unpicklable": endings.unpicklable,
+    "worker-died": endings.worker_died,
+    "raised": endings.raised,
+    "stalled": endings.stalled,
+    "overtime": endings.overtime,
+    "unfinished": endings.unfinished,
+    "duplicated": deliveries.duplicated,
+    "lost": deliveries.lost,
+    "wrong-content": deliveries.wrong_content,
+    "same-draws": deliveries.same_draws,
+    "epochs-repeat": deliveries.epochs_repeat,
+    "not-repeatable": deliveries.not_repeatable,
+    "oversubscribed": workers.oversubscribed,
+    "other-workers": workers.other_workers,
+}
+
+
+def find(history: History) -> list[Finding]:
+    return [finding for check in FINDINGS.values() if (finding := check(history)) is not None]
