@@ -75,6 +75,15 @@ class History:
             epochs[sample.epoch].append(sample)
         return dict(epochs)
 
+    def shared_memory(self) -> list[Event]:
+        """Every look at /dev/shm from the making of the loader to the last that was heard of it, in order of time."""
+        first = (self.first("loader") or self.container)["t"]
+        kinds = ("batch", "epoch_end", "error", "stall", "overtime")
+        last = max((event["t"] for kind in kinds for event in self.all(kind)), default=first)
+        looks = [event for event in self.events if "shm_used" in event and event.get("part", SUBJECT) == SUBJECT]
+        within = [event for event in looks if first <= event["t"] <= last]
+        return sorted(within or looks[:1], key=lambda event: float(event["t"]))
+
     def finished_epochs(self) -> list[int]:
         return [event["epoch"] for event in self.all("epoch_end")]
 

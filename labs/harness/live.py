@@ -42,7 +42,7 @@ class View:
 
     def note(self, event: Event) -> None:
         kind = event["kind"]
-        if kind in ("sample", "container"):
+        if "shm_used" in event:
             self.sample = {**self.sample, **event}
         elif kind == "workers":
             self.workers, self.batches = event["pids"], Counter()

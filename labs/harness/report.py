@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from labs.catalog import Lab
-from labs.harness.findings import Evidence, Finding, megabytes
+from labs.harness.findings import Evidence, megabytes
 from labs.harness.history import SCHEMA, History
 from labs.harness.verdict import HEALTHY, REPRODUCED, Verdict
 
@@ -52,7 +53,7 @@ def health(history: History) -> list[Evidence]:
     job, samples = history.job, history.samples()
     expected = len(job["ids"]) * job["epochs"]
     workers = {sample.worker for sample in samples} - {None}
-    peak = max((sample["shm_used"] for sample in history.all("sample")), default=0)
+    peak = max(event["shm_used"] for event in history.shared_memory())
     epochs = f"{job['epochs']} epochs" if job["epochs"] > 1 else "1 epoch"
     return [
         Evidence(f"samples in {epochs}, each once an epoch", str(len(samples)), str(expected)),
@@ -63,98 +64,102 @@ def health(history: History) -> list[Evidence]:
 
 def sparkline(history: History, width: int = 40) -> str:
     """How full /dev/shm was over the run, against its size: the fullest moment of each slice of time."""
-    samples = list(history.all("sample")) + list(history.all("error"))
-    if len(samples) < 2:
-        return ""
-    samples.sort(key=lambda sample: sample["t"])
+    samples = history.shared_memory()
+    total = history.container["shm_total"]
     first, last = samples[0]["t"], samples[-1]["t"]
-    slices = [0.0] * width
+    slices: list[float | None] = [None] * width
     for sample in samples:
         place = min(width - 1, int(width * (sample["t"] - first) / (last - first or 1)))
-        slices[place] = max(slices[place], sample["shm_used"] / sample["shm_total"])
-    return "".join(BLOCKS[min(7, int(fill * 8))] for fill in slices)
-
-
-def evidence_table(evidence: list[Evidence]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 2), header_style="bold", pad_edge=False)
-    table.add_column("  What proves it", ratio=5)
-    table.add_column("observed", ratio=4)
-    table.add_column("expected", ratio=3)
-    for row in evidence:
-        table.add_row(Text(f"  {row.what}"), Text(row.observed), Text(row.expected, "dim"))
-    return table
+        slices[place] = max(slices[place] or 0.0, sample["shm_used"] / total)
+    line, fill = "", 0.0
+    for slice in slices:
+        fill = fill if slice is None else slice  # nobody looked in this slice: it was as before
+        line += BLOCKS[min(7, int(fill * 8))]
+    return line
 
 
 def standing(history: History) -> list[str]:
-    """For a hang: where each process stands, innermost line first."""
+    """For a hang: where each process stands, by the innermost line of its main thread."""
     event = history.first("stall") or history.first("overtime")
-    if event is None:
-        return []
     pids = (history.first("workers") or {"pids": []})["pids"]
     lines = []
-    for process in event["stacks"]:
+    for process in event["stacks"] if event else []:
         who = f"worker {pids.index(process['pid'])}" if process["pid"] in pids else f"process {process['pid']}"
-        threads = process["stack"].split("\n\n")
-        frames = [line.strip() for line in threads[-1].splitlines() if line.strip().startswith("File")]
+        main_thread = process["stack"].split("\n\n")[-1]
+        frames = [line.strip() for line in main_thread.splitlines() if line.strip().startswith("File")]
         lines.append(f"{who}: {frames[0] if frames else 'gave no stack'}")
     return lines
 
 
+class Page:
+    """Lines for a terminal, or for a file, at most WIDTH wide."""
+
+    def __init__(self) -> None:
+        self.console = console()
+
+    def say(self, text: str, style: str = "", indent: int = 2) -> None:
+        self.console.print(Padding(Text(text, style), (0, 0, 0, indent), expand=False))
+
+    def heading(self, text: str) -> None:
+        self.console.print()
+        self.say(text, "bold")
+
+    def table(self, evidence: list[Evidence]) -> None:
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+        for heading in ("What proves it", "observed", "expected"):
+            table.add_column(heading, overflow="fold")
+        for row in evidence:
+            table.add_row(Text(row.what), Text(row.observed, "bold"), Text(row.expected, "dim"))
+        self.console.print(Padding(table, (1, 0, 0, 2), expand=False))
+
+
 def show(verdict: Verdict, lab: Lab, folder: Path) -> None:
-    out, history = console(), verdict.history
+    """The whole report, in the order in which a person asks."""
+    page, history = Page(), verdict.history
     words, style = headline(verdict)
-    out.print()
-    out.print(Text(words, style))
+    page.console.print()
+    page.say(words, style)
     for finding in verdict.findings:
-        out.print(Text(finding.statement))
-    out.print()
-    out.print(evidence_table([row for finding in verdict.findings for row in finding.evidence] or health(history)))
-    show_shm(out, history)
-    for finding in verdict.findings:
-        show_message(out, finding)
-    for line in standing(history):
-        out.print(Text(f"  {line}"))
+        page.say(finding.statement)
     if "not-a-program" not in {finding.id for finding in verdict.findings}:
-        show_program_output(out, verdict)
-    show_place(out, history, folder)
-    out.print(Text("\n  Next", "bold"))
-    for command, why in next_steps(verdict, lab):
-        out.print(Text(f"    {command}", "cyan"))
-        out.print(Text(f"      {why}"))
-
-
-def show_shm(out: Console, history: History) -> None:
-    line = sparkline(history)
-    if line:
+        page.table([row for finding in verdict.findings for row in finding.evidence] or health(history))
         total = history.container["shm_total"]
-        peak = max(sample["shm_used"] for sample in [*history.all("sample"), *history.all("error")])
-        out.print(Text(f"\n  /dev/shm  {line}"))
-        out.print(Text(f"            {megabytes(peak)} of {megabytes(total)} at its fullest", "dim"))
+        peak = max(event["shm_used"] for event in history.shared_memory())
+        page.heading(f"/dev/shm  {sparkline(history)}  peak {megabytes(peak)}")
+        page.say(f"{'█ is full: ' + megabytes(total):>{10 + 40}}", "dim")
+        show_messages(page, verdict)
+    show_place(page, history, folder)
+    page.heading("Next")
+    for command, why in next_steps(verdict, lab):
+        page.say(command, "cyan", indent=4)
+        page.say(why, indent=6)
 
 
-def show_message(out: Console, finding: Finding) -> None:
-    if finding.message:
-        out.print(Text("\n  In its own words", "bold"))
-        out.print(Text(finding.message), soft_wrap=False, style="yellow")
+def show_messages(page: Page, verdict: Verdict) -> None:
+    """What torch or Python said, word for word; for a hang, where everybody stands."""
+    for finding in verdict.findings:
+        if finding.message:
+            page.heading("In its own words")
+            page.say(finding.message, "yellow")
+    where = standing(verdict.history)
+    if where:
+        page.heading("Where each process stands")
+        for line in where:
+            page.say(line)
+    printed = [] if verdict.as_expected else verdict.history.output("stderr")[-6:]
+    if printed:
+        page.heading("The last lines that it printed")
+        for line in printed:
+            page.say(line, "dim")
 
 
-def show_program_output(out: Console, verdict: Verdict) -> None:
-    """The end of what an unexpected failure printed; a failure that is expected has said it all already."""
-    lines = [] if verdict.as_expected else verdict.history.output("stderr")[-6:]
-    if lines:
-        out.print(Text("\n  The end of what the program printed", "bold"))
-        for line in lines:
-            out.print(Text(f"  {line}", "dim"))
-
-
-def show_place(out: Console, history: History, folder: Path) -> None:
+def show_place(page: Page, history: History, folder: Path) -> None:
     run, place, start = history.run, history.container, history.first("start") or {}
-    size = megabytes(place["shm_total"])
-    out.print(
-        Text(f"\n  {run['backend']} container, /dev/shm of {size} (measured inside), {place['cpus']} CPUs,", "dim")
-    )
-    out.print(Text(f"  Python {place['python']}, torch {start.get('torch', 'not imported')}", "dim"))
-    out.print(Text(f"  {os.path.relpath(folder)}/history.jsonl, timeline.svg", "dim"))
+    limits = f"/dev/shm of {megabytes(place['shm_total'])} (measured inside), {place['cpus']} CPUs"
+    page.heading("Where")
+    page.say(f"{run['backend']} container, {limits}", indent=4)
+    page.say(f"Python {place['python']}, torch {start.get('torch', 'not imported')}", indent=4)
+    page.say(f"{os.path.relpath(folder)}/: history.jsonl, verdict.json, timeline.svg", indent=4)
 
 
 def next_steps(verdict: Verdict, lab: Lab) -> list[tuple[str, str]]:
@@ -185,12 +190,16 @@ def as_json(verdicts: list[Verdict]) -> dict[str, Any]:
 def one_line(number: int, of: int, verdict: Verdict) -> None:
     words, style = headline(verdict)
     found = ", ".join(finding.id for finding in verdict.findings) or "no findings"
-    console().print(
-        Text(f"{number:>{len(str(of))}} of {of}  "), Text(words.partition(":")[0], style), Text(f"({found})")
+    line = (
+        Text(f"{number:>{len(str(of))}} of {of}  ") + Text(words.partition(":")[0], style) + Text(f"  {found}", "dim")
     )
+    console().print(line)
 
 
 def summary(verdicts: list[Verdict]) -> None:
     good = sum(verdict.as_expected for verdict in verdicts)
     style = "bold green" if good == len(verdicts) else "bold red"
+    history = verdicts[0].history
+    size = megabytes(history.container["shm_total"])
     console().print(Text(f"{good} of {len(verdicts)} runs as expected", style))
+    console().print(Text(f"{history.run['backend']} container, /dev/shm of {size} (measured inside)", "dim"))

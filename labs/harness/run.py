@@ -174,5 +174,5 @@ def once(request: Request, backend: Backend, runs: Path = ROOT / "runs", quiet: 
         raise HarnessFailed(f"asked for {limits.shm} bytes of /dev/shm and got {history.container['shm_total']}")
     verdict = judge(history, find(history))
     (folder / "verdict.json").write_text(json.dumps(verdict.as_dict(), indent=2) + "\n")
-    (folder / "timeline.svg").write_text(timeline.draw(history))
+    (folder / "timeline.svg").write_text(timeline.draw(history, verdict.findings))
     return verdict, folder

@@ -20,8 +20,9 @@ import sys
 import time
 from typing import Any
 
-SAMPLE_SECONDS = 0.05
-SLOW_SAMPLE_SECONDS = 0.25
+LOOK_SECONDS = 0.01  # at /dev/shm, which costs next to nothing
+SAMPLE_SECONDS = 0.05  # of every process
+SLOW_SAMPLE_SECONDS = 0.25  # of every thread
 STACK_SIGNAL = signal.SIGURG  # ignored by a process that has no handler for it
 STACK_FILE = "/tmp/.stacks"
 MOST_OUTPUT = 1 << 18
@@ -223,36 +224,35 @@ def reap() -> None:
             return
 
 
-def sample_now(part: Part, slow: bool) -> dict[int, dict[str, Any]]:
-    sample = processes()
-    if slow:
-        add_slow_facts(sample)
-    used, total = shared_memory()
-    emit("sample", part=part.name, shm_used=used, shm_total=total, processes=sample)
-    return sample
-
-
 def watch(part: Part, seconds: float, stall_seconds: float) -> None:
     """Until the conductor ends: pass on what it reports, sample, and end it when it hangs or takes too long."""
     deadline = time.monotonic() + seconds
     next_sample = next_slow = 0.0
+    last_used = 0
     with selectors.DefaultSelector() as selector:
         selector.register(0, selectors.EVENT_READ, "lifeline")
         for stream, descriptor in part.streams.items():
             selector.register(descriptor, selectors.EVENT_READ, stream)
         while part.process.poll() is None:
-            for key, _ in selector.select(max(0.0, min(next_sample, deadline) - time.monotonic())):
+            for key, _ in selector.select(LOOK_SECONDS):
                 if key.data == "lifeline":
                     if not os.read(0, 1 << 10):
                         os._exit(1)
                 elif not part.receive(key.data):
                     selector.unregister(key.fd)
             now = time.monotonic()
+            used, total = shared_memory()
+            if used != last_used:
+                emit("shm", part=part.name, shm_used=used)
+                last_used = used
             if now >= next_sample:
-                slow = now >= next_slow
-                quiet = part.quiet.observe(sample_now(part, slow))
+                sample = processes()
+                if now >= next_slow:
+                    add_slow_facts(sample)
+                    next_slow = now + SLOW_SAMPLE_SECONDS
+                emit("sample", part=part.name, shm_used=used, shm_total=total, processes=sample)
                 next_sample = now + SAMPLE_SECONDS
-                next_slow = now + SLOW_SAMPLE_SECONDS if slow else next_slow
+                quiet = part.quiet.observe(sample)
                 if quiet >= stall_seconds:
                     emit("stall", part=part.name, seconds=round(quiet, 3), stacks=stacks())
                     break

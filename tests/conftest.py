@@ -1,0 +1,60 @@
+"""One way to run a program from a test, and one check after every test: nothing is left behind."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from labs.catalog import LABS
+from labs.harness import container
+from labs.harness.run import Request, once
+from labs.harness.verdict import Verdict
+
+Run = Callable[..., Verdict]
+
+
+def leftovers() -> dict[str, list[str]]:
+    """What a run could leave on the machine: processes, mounts, files in /dev/shm."""
+    processes = []
+    for process in psutil.process_iter():
+        try:
+            if "LOADER_LAB" in process.environ() and process.status() != psutil.STATUS_ZOMBIE:
+                processes.append(f"{process.pid} {' '.join(process.cmdline())[:100]}")
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if "loader" in line]
+    return {"processes": processes, "mounts": mounts, "shm": sorted(os.listdir("/dev/shm"))}
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """Every test leaves the machine as it found it."""
+    before = leftovers()
+    yield
+    assert leftovers() == before
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run a lab's program in a role, or a file against a lab, and judge it."""
+
+    def run(lab: str, role: str = "failure", file: Path | None = None, **changes: object) -> Verdict:
+        request = Request(LABS[lab], role, file, changes)
+        backend = container.choose(None, request.limits)
+        return once(request, backend, tmp_path / "runs")[0]
+
+    return run
+
+
+@pytest.fixture
+def check(run: Run, tmp_path: Path) -> Callable[[str, str], Verdict]:
+    """Judge a program, given as text, against a lab."""
+
+    def check(lab: str, text: str) -> Verdict:
+        path = tmp_path / "attempt.py"
+        path.write_text(text)
+        return run(lab, "check", path)
+
+    return check

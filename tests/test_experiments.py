@@ -1,0 +1,62 @@
+"""Every lab is an experiment of three runs. One matrix: each finding against each of them."""
+
+import pytest
+
+from labs.catalog import LABS
+from labs.harness.findings import FINDINGS
+from labs.harness.verdict import HEALTHY, REPRODUCED
+from tests.conftest import Run
+
+ROLES = ("failure", "control", "fix")
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("lab", LABS)
+def test_findings_fire_where_they_must_and_nowhere_else(run: Run, lab: str, role: str) -> None:
+    """The failure shows exactly the lab's findings; the control and the fix show none of all there are."""
+    verdict = run(lab, role)
+    fired = {name for name, check in FINDINGS.items() if check(verdict.history)}
+    assert fired == (set(LABS[lab].findings) if role == "failure" else set())
+    assert verdict.verdict == (REPRODUCED if role == "failure" else HEALTHY)
+    assert verdict.as_expected and verdict.exit_code == 0
+
+
+def test_no_two_labs_are_about_the_same_failure() -> None:
+    """Each lab has a first finding of its own."""
+    first = [lab.findings[0] for lab in LABS.values()]
+    assert len(set(first)) == len(first)
+
+
+def test_shm_shows_signal_memory_and_message(run: Run) -> None:
+    """A bus error is told by the worker's exit status, a full /dev/shm and torch's own words."""
+    verdict = run("shm")
+    error = verdict.history.first("error")
+    assert error is not None
+    assert -7 in [exit["exitcode"] for exit in error["exits"]]
+    assert error["shm_used"] >= 0.95 * error["shm_total"] == 0.95 * (64 << 20)
+    assert "is killed by signal: Bus error." in verdict.findings[0].message
+
+
+def test_pickle_names_the_attribute(run: Run) -> None:
+    """Which part of the dataset cannot be pickled is said by the expression that reaches it."""
+    evidence = run("pickle").findings[0].evidence[0]
+    assert evidence.observed.startswith("dataset.transforms[0] (make_transforms.<locals>.<lambda>")
+
+
+def test_opencv_is_measured_against_its_fix_in_the_same_run(run: Run) -> None:
+    """Context switches and throughput are ratios to the fix, which ran in the same container."""
+    verdict = run("opencv")
+    whats = [row.what for row in verdict.findings[0].evidence]
+    assert len(whats) == 3
+    assert verdict.history.first("batch", "fix") is not None
+
+
+def test_augment_repeats_across_workers_and_epochs(run: Run) -> None:
+    """Four workers are four copies of one sequence, and the second epoch is the first again."""
+    evidence = [row.observed for finding in run("augment").findings for row in finding.evidence]
+    assert evidence == ["6 of 6", "24 of 96", "96 of 96"]
+
+
+def test_shards_come_once_for_each_worker(run: Run) -> None:
+    """105 records and four workers are 420 deliveries."""
+    assert run("shards").findings[0].evidence[0].observed == "420"

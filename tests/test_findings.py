@@ -1,0 +1,169 @@
+"""Findings on hand-written histories: for each, a record that trips it and one beside it that does not."""
+
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labs.harness.findings import FINDINGS, find
+from labs.harness.history import History
+from tests import histories as h
+
+Events = list[dict[str, Any]]
+
+
+def fired(events: Events) -> set[str]:
+    return {finding.id for finding in find(History(events))}
+
+
+def dead(exitcode: int, used: int) -> dict[str, Any]:
+    return h.error("DataLoader worker (pid 10) is killed", "RuntimeError", exits=[exit_of(exitcode)], shm_used=used)
+
+
+def exit_of(code: int | None) -> dict[str, Any]:
+    return {"worker": 0, "pid": 10, "exitcode": code}
+
+
+def random_epochs(first: list[str], second: list[str], content: str = "random") -> Events:
+    return [
+        h.run_event(content=content, epochs=2), h.container(), h.workers(),
+        h.batch([0, 1], 0, 0, first[:2]), h.batch([2, 3], 1, 0, first[2:]), h.epoch_end(0),
+        h.batch([0, 1], 0, 1, second[:2]), h.batch([2, 3], 1, 1, second[2:]), h.epoch_end(1), *h.done(),
+    ]  # fmt: skip
+
+
+START: Events = [h.run_event(), h.container()]
+UP: Events = [*START, h.workers()]
+ALL: Events = [*UP, h.batch([0, 1], 0), h.batch([2, 3], 1)]
+END: Events = [h.epoch_end(), *h.done()]
+AGAIN = {"part": "again"}
+
+TRIPS: dict[str, list[Events]] = {
+    "not-a-program": [[*START, h.event("not_a_program", message="no make_loader()"), *h.done()]],
+    "tampered": [
+        [*ALL, h.event("foreign", text="{}"), *END],
+        [*ALL, h.epoch_end(), *h.done(replaced=["DataLoader.__iter__"])],
+    ],
+    "bus-error": [[*UP, dead(-7, 100), *h.done()], [*UP, dead(-7, 96), *h.done()]],
+    "unpicklable": [[*START, h.error("no", "PicklingError", unpicklable=["dataset.f"]), *h.done()]],
+    "worker-died": [[*UP, dead(-9, 0), *h.done()], [*UP, dead(3, 0), *h.done()], [*UP, dead(-7, 10), *h.done()]],
+    "raised": [[*UP, h.error(), *h.done()], [*UP, h.error("", "MemoryError"), *h.done()]],
+    "stalled": [[*UP, h.event("stall", seconds=5.0, stacks=[]), h.event("exit", status=-9)]],
+    "overtime": [[*UP, h.event("overtime", seconds=60, stacks=[]), h.event("exit", status=-9)]],
+    "unfinished": [
+        [*UP, h.event("exit", status=0)],
+        [*UP, h.event("exit", status=-11)],
+        [*ALL, h.epoch_end(), *h.done(status=1)],
+    ],
+    "duplicated": [[*UP, h.batch([0, 1], 0), h.batch([2, 3, 3], 1), *END]],
+    "lost": [[*UP, h.batch([0, 1], 0), h.batch([2], 1), *END]],
+    "wrong-content": [
+        [*UP, h.batch([0, 1], 0), h.batch([2, 3], 1), h.batch([7], 1), *END],
+        [h.run_event(signatures={"0": ["1:10"]}), *ALL[1:], *END],
+        [h.run_event(signatures={"0": ["2:00"]}), *ALL[1:], *END],
+        [h.run_event(signatures={"0": ["1:00", "1:00"]}), *ALL[1:], *END],
+    ],
+    "same-draws": [random_epochs(["a", "b", "a", "b"], ["c", "d", "e", "f"])],
+    "epochs-repeat": [
+        random_epochs(["a", "b", "c", "d"], ["a", "b", "c", "d"]),
+        random_epochs(["a", "b", "c", "d"], ["a", "x", "y", "z"]),
+    ],
+    "not-repeatable": [[*ALL, *END, {**h.batch([0], 0, contents=["other"]), **AGAIN}]],
+    "oversubscribed": [[*UP, {**h.batch([0, 1], 0), "threads": 7}, h.batch([2, 3], 1), *END]],
+    "other-workers": [
+        [*UP, h.batch([0, 1], 0), h.batch([2, 3], 0), *END],
+        [*UP, h.batch([0, 1], 0), h.batch([2, 3], 1), h.batch([], None), h.batch([2], None), *END],
+        [*START, h.workers(start_method="spawn"), *ALL[3:], *END],
+    ],
+}  # fmt: skip
+
+DOES_NOT_TRIP: dict[str, list[Events]] = {
+    "bus-error": [[*UP, dead(-7, 90), *h.done()], [*UP, dead(-9, 100), *h.done()]],
+    "unpicklable": [
+        [*ALL, h.error("no", "PicklingError", unpicklable=["dataset.f"]), *h.done()],
+        [*START, h.error("no", "ZeroDivisionError", unpicklable=["dataset.f"]), *h.done()],
+        [*START, h.error("no", "AttributeError"), *h.done()],
+    ],
+    "worker-died": [[*UP, h.error(exits=[exit_of(None), exit_of(0)]), *h.done()]],
+    "raised": [[*UP, dead(-7, 100), *h.done()], [*UP, dead(-9, 0), *h.done()]],
+    "lost": [[*UP, h.batch([0, 1], 0), h.error(), *h.done()]],
+    "wrong-content": [[h.run_event(signatures={"0": ["1:04"]}), *ALL[1:], *END]],
+    "same-draws": [
+        random_epochs(["a", "a", "a", "a"], ["b", "b", "b", "b"]),
+        random_epochs(["a", "b", "c", "d"], ["a", "b", "c", "d"]),
+        [*UP, h.batch([0, 1], 0), h.batch([0, 1], 1), h.batch([2, 3], 0), *END],
+    ],
+    "epochs-repeat": [
+        random_epochs(["a", "b", "c", "d"], ["e", "f", "g", "h"]),
+        random_epochs(["a", "b", "c", "d"], ["a", "b", "c", "d"], content="fixed"),
+    ],
+    "not-repeatable": [[*ALL, *END, {**h.batch([0], 0), **AGAIN}]],
+    "oversubscribed": [[*UP, {**h.batch([0, 1], 0), "threads": 6}, {**h.batch([2, 3], 1), "threads": None}, *END]],
+    "other-workers": [[h.run_event(workers=0), h.container(), h.batch([0, 1, 2, 3], None), *END]],
+}  # fmt: skip
+
+
+def cases(table: dict[str, list[Events]]) -> list[Any]:
+    return [pytest.param(name, events, id=f"{name}-{n}") for name, all in table.items() for n, events in enumerate(all)]
+
+
+@pytest.mark.parametrize(("name", "events"), cases(TRIPS))
+def test_trips(name: str, events: Events) -> None:
+    """A record of the failure makes the finding fire, with a sentence to say it."""
+    assert name in fired(events)
+    finding = FINDINGS[name](History(events))
+    assert finding is not None and finding.id == name and finding.statement.strip()
+
+
+@pytest.mark.parametrize(("name", "events"), cases(DOES_NOT_TRIP))
+def test_does_not_trip(name: str, events: Events) -> None:
+    """A record that only looks like the failure leaves the finding silent."""
+    assert name not in fired(events)
+
+
+def test_every_finding_is_shown_to_fire() -> None:
+    """No finding without a record that trips it."""
+    assert TRIPS.keys() == FINDINGS.keys()
+
+
+def test_a_healthy_run_has_no_findings() -> None:
+    """All of the job, by the workers of the job: nothing to say."""
+    assert fired(h.healthy()) == set()
+
+
+@given(st.lists(st.integers(1, 5), min_size=4, max_size=4))
+def test_duplicates_are_counted_exactly(copies: list[int]) -> None:
+    """However often each sample comes, the deliveries in the evidence add up."""
+    ids = [id for id, times in enumerate(copies) for _ in range(times)]
+    finding = FINDINGS["duplicated"](History([*UP, h.batch(ids, 0), *END]))
+    assert (finding is not None) == any(times > 1 for times in copies)
+    if finding:
+        assert finding.evidence[0].observed == str(sum(copies)) and finding.evidence[0].expected == "4"
+
+
+@given(st.permutations(range(12)), st.integers(1, 4), st.integers(1, 5))
+def test_no_order_of_delivery_is_a_finding(order: list[int], workers: int, size: int) -> None:
+    """Any order, batch size and dealing of all samples to all workers is healthy."""
+    numbers = count()
+    batches = [h.batch(order[i : i + size], next(numbers) % workers) for i in range(0, 12, size)]
+    used = len({event["worker"] for event in batches})
+    job = h.run_event(ids=list(range(12)), workers=used)
+    assert fired([job, h.container(), h.workers(range(used)), *batches, *END]) == set()
+
+
+@given(st.sets(st.integers(0, 11), min_size=1))
+def test_whatever_is_lost_is_missed(missing: set[int]) -> None:
+    """Leave out any samples at all: the finding counts them."""
+    ids = [id for id in range(12) if id not in missing]
+    events = [h.run_event(ids=list(range(12))), h.container(), h.workers(), h.batch(ids, 0), *END]
+    finding = FINDINGS["lost"](History(events))
+    assert finding is not None and finding.statement.startswith(f"{len(missing)} of 12")
+
+
+@given(st.data())
+def test_findings_never_crash_on_a_record_that_stops_early(data: st.DataObject) -> None:
+    """A record can end after any line; what is there is judged, or nothing is said."""
+    source = data.draw(st.sampled_from([events for all in TRIPS.values() for events in all]))
+    fired(source[: data.draw(st.integers(1, len(source)))])

@@ -1,0 +1,72 @@
+"""Labs and solutions as texts: short, ordinary, and alike but for one marked region."""
+
+import difflib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from labs.catalog import LABS, ROOT, contents
+
+START = "# --- the part that differs between the lab and its solution ---"
+END = "# --- from here on the same ---"
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_solution_differs_in_the_marked_region_only(lab: str) -> None:
+    """The same text before the region and after it, and another one within."""
+
+    def parts(text: str) -> tuple[str, str, str]:
+        before, _, rest = text.partition(START)
+        region, _, after = rest.partition(END)
+        return before, region, after
+
+    broken, fixed = parts(LABS[lab].program.read_text()), parts(LABS[lab].solution.read_text())
+    assert broken[0] == fixed[0] and broken[2] == fixed[2]
+    assert broken[1] != fixed[1] and broken[1] and fixed[1]
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_a_program_is_short_and_ordinary(lab: str) -> None:
+    """40 to 90 lines, nothing from the harness, a docstring with symptom, cause and command."""
+    for path in (LABS[lab].program, LABS[lab].solution):
+        text = path.read_text()
+        assert 40 <= len(text.splitlines()) <= 90
+        assert not re.search(r"^\s*(from|import) labs", text, re.M)
+        assert all(f"\n{word}:" in text for word in ("Symptom", "Cause", "Run"))
+
+
+@pytest.mark.parametrize("lab", [lab for lab in LABS if lab != "shm"])
+def test_a_program_runs_by_hand(lab: str) -> None:
+    """`python solutions/NAME.py` is an ordinary program. (shm.py is not run here: it would use the host's /dev/shm.)"""
+    command = [sys.executable, "-W", "ignore", str(LABS[lab].solution)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0 and result.stdout.count("\n") >= 6
+
+
+def test_programs_and_catalog_agree() -> None:
+    """Every program is in the catalog, and every lab has a program and a solution."""
+    programs = {path.name for path in (ROOT / "labs").glob("*.py")} - {"__init__.py", "catalog.py"}
+    solutions = {path.name for path in (ROOT / "solutions").glob("*.py")}
+    assert programs == solutions == {lab.program.name for lab in LABS.values()}
+
+
+def test_the_content_of_every_sample_is_known() -> None:
+    """A fix is judged by content, so there is one on record for each sample of each lab."""
+    assert {name: len(samples) for name, samples in contents().items()} == {
+        lab.name: lab.samples for lab in LABS.values()
+    }
+
+
+def test_the_menu_line_of_a_lab_is_short() -> None:
+    """It fits a line of `nox -l`, and says what goes wrong."""
+    assert all(len(lab.fails) <= 80 for lab in LABS.values())
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_the_fix_reads_as_a_small_diff(lab: str) -> None:
+    """At most 30 lines change."""
+    texts = [path.read_text().splitlines() for path in (LABS[lab].program, LABS[lab].solution)]
+    changed = [line for line in difflib.unified_diff(*texts, n=0, lineterm="") if re.match(r"[+-](?![+-])", line)]
+    assert len(changed) <= 30
