@@ -19,7 +19,11 @@ INTERRUPTED = 130
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="loader-lab", description="Run a lab and judge what happened.")
+    parser = argparse.ArgumentParser(
+        prog="loader-lab",
+        usage="nox -s {lab,fix,check}-LAB -- [FILE] [options]",
+        description="Run a lab and judge what happened.",
+    )
     parser.add_argument("action", choices=["lab", "fix", "check"])
     parser.add_argument("lab", metavar="LAB", help=", ".join(LABS))
     parser.add_argument("file", nargs="?", type=Path, help="the program to judge (check only)")

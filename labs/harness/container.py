@@ -66,12 +66,13 @@ class Namespace:
     """Linux user, mount, pid, ipc and net namespaces through util-linux's unshare. No root, no daemon, no image."""
 
     name = "namespace"
-    UNSHARE = "unshare --user --map-root-user --mount --pid --ipc --net --fork --kill-child --mount-proc".split()
+    FLAGS = "--user --map-root-user --mount --pid --ipc --net --fork --kill-child --mount-proc".split()
 
     def why_not(self, limits: Limits) -> str | None:
         if not sys.platform.startswith("linux"):
             return "namespaces need Linux"
-        if shutil.which("unshare") is None:
+        unshare = shutil.which("unshare")
+        if unshare is None:
             return "the command unshare is missing (it is in util-linux)"
         if limits.memory is not None:
             return "namespaces alone cannot limit memory, docker and podman can"
@@ -80,7 +81,9 @@ class Namespace:
             return f"/dev/shm of {limits.shm >> 20} MB was asked for, and {available >> 20} MB of memory are available"
         script = "mount -t tmpfs none /dev/shm"
         try:
-            probe = subprocess.run([*self.UNSHARE, "sh", "-c", script], capture_output=True, text=True, timeout=20)
+            probe = subprocess.run(
+                [unshare, *self.FLAGS, "sh", "-c", script], capture_output=True, text=True, timeout=20
+            )
         except subprocess.TimeoutExpired:
             return "unshare did not answer within 20 seconds"
         if probe.returncode != 0:
@@ -97,7 +100,7 @@ class Namespace:
             enter += ["--open-files", str(limits.open_files)]
         for path in (ROOT, program.parent, program, Path(sys.prefix), Path(sys.base_prefix)):
             enter += ["--keep", str(path)]
-        return [*self.UNSHARE, *enter, "--", *argv]
+        return [shutil.which("unshare") or "unshare", *self.FLAGS, *enter, "--", *argv]
 
     def remove(self, name: str) -> None:
         """Nothing: the kernel ends a pid namespace with its first process, and the mounts go with it."""

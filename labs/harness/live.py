@@ -15,6 +15,14 @@ from labs.harness.history import Event
 
 BAR = 40
 STATES = {"R": "running", "S": "asleep", "D": "waiting for disk", "Z": "dead", "T": "stopped"}
+DOING = {
+    ("container", None): "importing torch",
+    ("start", "subject"): "making the data",
+    ("loader", "subject"): "starting workers",
+    ("epoch", "subject"): "loading",
+    ("start", "fix"): "measuring the fix beside it",
+    ("start", "again"): "running it again with the same seed",
+}
 WORDS = {
     "failure": "the broken program",
     "control": "the broken program without the cause",
@@ -36,50 +44,42 @@ class View:
         self.title = f"lab {run['lab']}: {WORDS[run['role']]}, in a {run['backend']} container"
         self.started = time.monotonic()
         self.doing = "starting the container"
-        self.sample: Event = {"shm_used": 0, "shm_total": 0, "processes": {}}
-        self.workers: list[int] = []
+        self.shm = (0, 0)
+        self.processes: dict[str, Event] = {}
+        self.seen: set[str] = set()
+        self.workers: list[str] = []
         self.batches: Counter[int | None] = Counter()
 
     def note(self, event: Event) -> None:
         kind = event["kind"]
         if "shm_used" in event:
-            self.sample = {**self.sample, **event}
+            self.shm = event["shm_used"], event.get("shm_total", self.shm[1])
+        if kind == "sample":
+            self.processes = event["processes"]
+            self.seen |= self.processes.keys()
         elif kind == "workers":
-            self.workers, self.batches = event["pids"], Counter()
+            self.workers = [str(pid) for pid in event["pids"]]
         elif kind == "batch":
             self.batches[event["worker"]] += 1
-        doing = {
-            "container": "importing torch",
-            "start": "making the data",
-            "loader": "starting workers",
-            "epoch": "loading",
-        }
-        self.doing = doing.get(kind, self.doing)
-        if event.get("part") == "fix" and kind == "start":
-            self.doing = "measuring the fix beside it"
-        if event.get("part") == "again" and kind == "start":
-            self.doing = "running it again with the same seed"
+        elif kind == "start":
+            self.workers, self.batches = [], Counter()
+        self.doing = DOING.get((kind, event.get("part")), self.doing)
+
+    def worker(self, number: int, pid: str) -> list[str]:
+        facts = self.processes.get(pid)
+        batches = f"{self.batches[number]} batches"
+        if facts is None:
+            return [f"worker {number}", f"pid {pid}", "gone" if pid in self.seen else "starting", "", "", batches]
+        state, threads = STATES.get(facts["state"], "alive"), f"{facts['threads']} threads"
+        return [f"worker {number}", f"pid {pid}", state, threads, megabytes(facts["rss"]), batches]
 
     def __rich__(self) -> Group:
         workers = Table.grid(padding=(0, 2))
         for number, pid in enumerate(self.workers):
-            facts = self.sample["processes"].get(str(pid))
-            if facts is None:
-                workers.add_row(f"worker {number}", f"pid {pid}", "gone", "", "", f"{self.batches[number]} batches")
-                continue
-            state = STATES.get(facts["state"], facts["state"])
-            threads = f"{facts['threads']} threads"
-            workers.add_row(
-                f"worker {number}",
-                f"pid {pid}",
-                state,
-                threads,
-                megabytes(facts["rss"]),
-                f"{self.batches[number]} batches",
-            )
+            workers.add_row(*self.worker(number, pid))
         return Group(
             Text(f"{self.title}\n", "bold"),
-            Text("/dev/shm  ") + bar(self.sample["shm_used"], self.sample["shm_total"]),
+            Text("/dev/shm  ") + bar(*self.shm),
             workers,
             Text(f"{time.monotonic() - self.started:.1f} s  {self.doing}", "dim"),
         )

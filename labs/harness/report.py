@@ -115,7 +115,15 @@ class Page:
 
 def show(verdict: Verdict, lab: Lab, folder: Path) -> None:
     """The whole report, in the order in which a person asks."""
-    page, history = Page(), verdict.history
+    page = Page()
+    with page.console.capture() as captured:
+        write(page, verdict, lab, folder)
+    # Tables are padded to their width: not for a file, nor for somebody who copies from the terminal.
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def write(page: Page, verdict: Verdict, lab: Lab, folder: Path) -> None:
+    history = verdict.history
     words, style = headline(verdict)
     page.console.print()
     page.say(words, style)

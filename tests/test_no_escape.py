@@ -1,0 +1,121 @@
+"""Nothing of a run survives, whoever is killed with SIGKILL and whenever."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from labs.catalog import ROOT
+from tests.programs import bent
+
+SLOW = bent("        image = cv2.imread(", "        __import__('time').sleep(0.05)\n        image = cv2.imread(")
+PATIENCE = 30.0
+
+
+class Harness:
+    """`check pickle` on a slow program, in a process of its own that can be watched and killed."""
+
+    def __init__(self, folder: Path) -> None:
+        program = folder / "attempt.py"
+        program.write_text(SLOW)
+        self.runs, self.tmp = folder / "runs", folder / "tmp"
+        self.tmp.mkdir()
+        self.process = psutil.Popen(
+            [sys.executable, "-m", "labs.harness", "check", "pickle", str(program), "--runs", str(self.runs)],
+            cwd=ROOT,
+            env={**os.environ, "TMPDIR": str(self.tmp)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.everybody: set[psutil.Process] = set()
+
+    def family(self) -> list[psutil.Process]:
+        """The harness, unshare, the first process, the conductor and its workers: each a child of the one before."""
+        found = self.process.children(recursive=True)
+        self.everybody.update(found)
+        return found
+
+    def history(self) -> list[dict[str, object]]:
+        record = self.runs / "pickle" / "latest" / "history.jsonl"
+        lines = record.read_text().split("\n")[:-1] if record.exists() else []
+        return [json.loads(line) for line in lines]
+
+    def wait_for(self, moment: str) -> None:
+        """`spawn`: there is a container. Anything else: an event of this kind has been recorded."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            if moment == "spawn" and any("unshare" in child.name() for child in alive(self.family())):
+                return
+            if any(event["kind"] == moment for event in self.history()):
+                self.family()
+                return
+        raise AssertionError(f"never came to {moment}")
+
+    def member(self, who: str) -> psutil.Process:
+        if who == "harness":
+            return self.process
+        named = {"unshare": 0, "first process": 1, "conductor": 2}
+        chain = [next(child for child in self.family() if child.ppid() == self.process.pid)]
+        while len(chain) < 3 and (children := chain[-1].children()):
+            chain.append(children[0])
+        if who in named:
+            return chain[named[who]]
+        # The conductor's own children are multiprocessing's helpers; the workers are children of its fork server.
+        helpers = {process.pid for process in chain}
+        return next(child for child in self.family() if child not in chain and child.ppid() not in helpers)
+
+
+def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
+    return [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+
+CASES = [
+    *[("harness", moment) for moment in ("spawn", "container", "start", "workers", "batch")],
+    *[("unshare", moment) for moment in ("spawn", "container", "start", "workers", "batch")],
+    *[("first process", moment) for moment in ("container", "start", "workers", "batch")],
+    *[("conductor", moment) for moment in ("start", "workers", "batch")],
+    *[("worker", moment) for moment in ("workers", "batch")],
+]
+
+
+@pytest.mark.parametrize(("who", "moment"), CASES, ids=[f"{who} at {moment}" for who, moment in CASES])
+def test_nobody_survives_a_kill(tmp_path: Path, who: str, moment: str) -> None:
+    """Kill one of them, then count: no process, nothing in the temp directory, never a verdict of health."""
+    harness = Harness(tmp_path)
+    harness.wait_for(moment)
+    harness.member(who).kill()
+    harness.process.communicate(timeout=PATIENCE)
+    _, survivors = psutil.wait_procs(harness.everybody, timeout=5)
+    assert alive(survivors) == []
+    assert os.listdir(harness.tmp) == []
+    expected = {"harness": {-9}, "unshare": {77, 99}, "first process": {99}, "conductor": {1}, "worker": {1}}
+    assert harness.process.returncode in expected[who]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize("moment", ["spawn", "start", "batch"])
+def test_an_interruption_says_so_and_cleans_up(tmp_path: Path, number: signal.Signals, moment: str) -> None:
+    """Ctrl-C, a request to end, a closed terminal: one sentence, no traceback, exit code 130, nothing left."""
+    harness = Harness(tmp_path)
+    harness.wait_for(moment)
+    harness.process.send_signal(number)
+    _, errors = harness.process.communicate(timeout=PATIENCE)
+    assert errors == "loader-lab: interrupted; nothing is left running\n"
+    assert harness.process.returncode == 130
+    assert alive(list(harness.everybody)) == []
+    assert os.listdir(harness.tmp) == []
+
+
+def test_a_conductor_that_leaves_children_behind_leaves_none(run, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    """A program that starts processes of its own and ends: they end with the container."""
+    path = tmp_path / "attempt.py"
+    path.write_text("import subprocess\nsubprocess.Popen(['setsid', 'sleep', '1000'])\nraise SystemExit\n")
+    run("pickle", "check", path)
+    assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "1000"]]
