@@ -20,12 +20,22 @@ def leftovers() -> dict[str, list[str]]:
     processes = []
     for process in psutil.process_iter():
         try:
-            if "LOADER_LAB" in process.environ() and process.status() != psutil.STATUS_ZOMBIE:
+            run = process.environ().get("LOADER_LAB")
+            if run and process.status() != psutil.STATUS_ZOMBIE and not somebody_elses(run):
                 processes.append(f"{process.pid} {' '.join(process.cmdline())[:100]}")
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
     mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if "loader" in line]
     return {"processes": processes, "mounts": mounts, "shm": sorted(os.listdir("/dev/shm"))}
+
+
+def somebody_elses(run: str) -> bool:
+    """A run belongs to the process in its name; one that is alive and not of our family is not our business."""
+    owner = run.split("-")[2] if run.count("-") == 3 else ""
+    if not owner or not psutil.pid_exists(int(owner)):
+        return False
+    family = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
+    return int(owner) not in family
 
 
 @pytest.fixture(autouse=True)
