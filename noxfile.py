@@ -22,7 +22,9 @@ nox.needs_version = ">=2025.10"
 nox.options.sessions = []
 
 ENV = ROOT / ".nox" / "env"
-PYTHON = ENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+# The lab image has everything in it already, and says so.
+READY = os.environ.get("LOADER_LAB_PYTHON")
+PYTHON = Path(READY) if READY else ENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 GROUPS = nox.project.dependency_groups
 PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 # A container needs a moment to be taken down; nox would otherwise wait for half a second and kill.
@@ -31,6 +33,8 @@ PATIENCE = {"interrupt_timeout": 10, "terminate_timeout": 10}
 
 def install(session: nox.Session, group: str) -> None:
     """Install a dependency group into the one environment, unless it is there already."""
+    if READY and group == "lab":
+        return
     wanted = GROUPS(PYPROJECT, group)
     stamp = ENV / f".{group}-installed"
     mark = hashlib.sha256("\n".join([*wanted, sys.version]).encode()).hexdigest()
@@ -89,6 +93,12 @@ def bench(session: nox.Session) -> None:
     """What the harness costs, and how often each lab reproduces, idle and busy."""
     install(session, "test")
     session.run(str(PYTHON), "-m", "tests.bench", *session.posargs, external=True, **PATIENCE)
+
+
+@nox.session(python=False, requires=["env"])
+def image(session: nox.Session) -> None:
+    """Build the lab image (docker, or podman with: -- podman)."""
+    session.run(str(PYTHON), "-m", "labs.harness.engine", *session.posargs, external=True, **PATIENCE)
 
 
 @nox.session(python=False, requires=["env"])

@@ -10,9 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from labs.harness.container import Limits
+from labs.harness.limits import ROOT, Limits
 
-ROOT = Path(__file__).resolve().parents[1]
 CONTENTS = ROOT / "labs" / "contents.json"
 
 

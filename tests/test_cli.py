@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from labs.catalog import LABS, ROOT
+from labs.catalog import LABS
+from labs.harness.limits import ROOT
 from tests.programs import GOOD, in_worker
 
 

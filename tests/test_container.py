@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from labs.harness import container
-from labs.harness.container import BACKENDS, Engine, Limits, Refused, choose, parse_size
+from labs.harness.container import BACKENDS, choose
+from labs.harness.engine import Engine
+from labs.harness.limits import ROOT, Limits, Refused, parse_size
 
 INSIDE = Path(sys.executable)
 
 
-def inside(script: str, limits: Limits | None = None, program: Path = container.ROOT / "none.py") -> str:
+def inside(script: str, limits: Limits | None = None, program: Path = ROOT / "none.py") -> str:
     """What a shell script prints inside a namespace container."""
     backend = BACKENDS["namespace"]
     process = container.start(backend, ["/bin/sh", "-c", f"({script}) 2>&1"], limits or Limits(), "test", program)
@@ -42,9 +44,7 @@ def test_nothing_of_the_machine_can_be_written(tmp_path: Path) -> None:
     """The whole file system is read-only, for root as well; /tmp and /dev/shm are the container's own."""
     target = tmp_path / "file"
     target.write_text("mine")
-    script = (
-        f"echo gone > {target}; echo x > {container.ROOT}/x; rm -rf {target}; touch /tmp/ok /dev/shm/ok && echo fine"
-    )
+    script = f"echo gone > {target}; echo x > {ROOT}/x; rm -rf {target}; touch /tmp/ok /dev/shm/ok && echo fine"
     printed = inside(script, program=target)
     assert printed.count("Read-only file system") == 3 and printed.endswith("fine")
     assert target.read_text() == "mine"
@@ -162,7 +162,7 @@ def test_a_container_starts_without_root() -> None:
     enter = Path(container.__file__).with_name("enter.py").read_text()
     index = command.index(str(Path(container.__file__).with_name("enter.py")))
     command[index : index + 1] = ["-c", enter]
-    command[command.index(str(container.ROOT))] = "/"
+    command[command.index(str(ROOT))] = "/"
     user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
     result = subprocess.run(command, capture_output=True, text=True, cwd="/", **user)  # type: ignore[call-overload]
     assert " 64 " in result.stdout, result.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from labs.catalog import ROOT
+from labs.harness.limits import ROOT
 from tests.programs import bent
 
 SLOW = bent("        image = cv2.imread(", "        __import__('time').sleep(0.05)\n        image = cv2.imread(")

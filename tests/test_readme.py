@@ -4,7 +4,8 @@ import re
 import subprocess
 import sys
 
-from labs.catalog import LABS, ROOT
+from labs.catalog import LABS
+from labs.harness.limits import ROOT
 
 README = (ROOT / "README.md").read_text()
 MARKS = ("<!-- transcript of: nox -s lab-shm -->\n```text\n", "```\n<!-- end of transcript -->")

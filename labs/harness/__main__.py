@@ -9,13 +9,14 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from labs.catalog import LABS, ROOT
+from labs.catalog import LABS
 from labs.harness import container, report
-from labs.harness.container import Refused
+from labs.harness.limits import ROOT, Refused, parse_size
 from labs.harness.run import HarnessFailed, Request, once
 from labs.harness.verdict import CANNOT_RUN, HARNESS_FAILED
 
 INTERRUPTED = 130
+RUNS = Path(os.environ.get("LOADER_LAB_RUNS") or ROOT / "runs")
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -31,7 +32,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="the verdict as JSON, alone on standard output")
     parser.add_argument("--repeat", type=int, metavar="N", default=1, help="run it N times and count")
     parser.add_argument("--container", choices=list(container.BACKENDS), help="default: the first that works here")
-    parser.add_argument("--runs", type=Path, default=ROOT / "runs", metavar="DIR", help="where records go")
+    parser.add_argument("--runs", type=Path, default=RUNS, metavar="DIR", help="where records go")
     limits = parser.add_argument_group("limits (default: the lab's own)")
     limits.add_argument("--shm", type=size, metavar="SIZE", help="size of /dev/shm, like 64m or 2g")
     limits.add_argument("--memory", type=size, metavar="SIZE", help="memory of the whole container")
@@ -62,7 +63,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 def size(text: str) -> int:
     try:
-        return container.parse_size(text)
+        return parse_size(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
@@ -91,6 +92,7 @@ def main(argv: list[str]) -> int:
     verdicts = []
     try:
         backend = container.choose(arguments.container, request.limits)
+        backend.prepare()
         for number in range(1, arguments.repeat + 1):
             verdict, folder = once(request, backend, arguments.runs, quiet=not alone)
             verdicts.append(verdict)

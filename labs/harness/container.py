@@ -1,49 +1,18 @@
 """Start a command under limits, in a container that takes everything in it down when it or its owner dies.
 
-One `Limits` and three backends that honour it. `namespace` needs Linux and nothing else; `docker` and `podman` need
-an engine and the lab image. Each backend answers one question by trying (`why_not`) and builds one command line.
+One `Limits` and four backends that honour it. `namespace` needs Linux and nothing else; `docker` and `podman` need an
+engine (engine.py); `here` is for those who are in a container already. Each answers one question by trying, `why_not`,
+and builds one command line.
 """
 
-import dataclasses
-import math
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-ROOT = Path(__file__).resolve().parents[2]
-IMAGE = "loader-lab"
-TMP_BYTES = 1 << 30
-BASE_ENV = {
-    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    "HOME": "/tmp",
-    "LANG": "C.UTF-8",
-    "PYTHONDONTWRITEBYTECODE": "1",
-    # NumPy's BLAS starts as many threads as the host has cores, in every worker. No lab here is about that.
-    "OPENBLAS_NUM_THREADS": "1",
-}
-
-
-class Refused(Exception):
-    """This machine or this backend cannot do what was asked; the text says why and what would help."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a run gets. None is no limit of ours."""
-
-    shm: int = 64 << 20
-    memory: int | None = None
-    cpus: int | None = None
-    open_files: int | None = None
-    start_method: str = "fork"
-    env: dict[str, str] = field(default_factory=dict)
-    seconds: float = 60
-
-    def changed(self, **changes: Any) -> "Limits":
-        return dataclasses.replace(self, **changes)
+from labs.harness.engine import Engine
+from labs.harness.limits import ROOT, TMP_BYTES, Limits, Refused, environment
 
 
 class Backend(Protocol):
@@ -51,6 +20,10 @@ class Backend(Protocol):
 
     def why_not(self, limits: Limits) -> str | None:
         """Why this backend cannot run here, or cannot enforce one of the limits; None where it can."""
+        ...
+
+    def prepare(self) -> None:
+        """What has to be done once before the first run: an image, leftovers of a crash."""
         ...
 
     def command(self, argv: list[str], limits: Limits, name: str, program: Path) -> list[str]:
@@ -91,63 +64,63 @@ class Namespace:
             return f"this kernel does not let you make user namespaces ({said})"
         return None
 
+    def prepare(self) -> None:
+        """Nothing to do."""
+
     def command(self, argv: list[str], limits: Limits, name: str, program: Path) -> list[str]:
-        enter = [sys.executable, "-I", "-S", str(Path(__file__).with_name("enter.py"))]
-        enter += ["--shm", str(limits.shm), "--tmp", str(TMP_BYTES), "--cwd", str(ROOT)]
-        if limits.cpus is not None:
-            enter += ["--cpus", str(limits.cpus)]
-        if limits.open_files is not None:
-            enter += ["--open-files", str(limits.open_files)]
+        options = ["--shm", str(limits.shm), "--tmp", str(TMP_BYTES)]
         for path in (ROOT, program.parent, program, Path(sys.prefix), Path(sys.base_prefix)):
-            enter += ["--keep", str(path)]
-        return [shutil.which("unshare") or "unshare", *self.FLAGS, *enter, "--", *argv]
+            options += ["--keep", str(path)]
+        return [shutil.which("unshare") or "unshare", *self.FLAGS, *enter(limits, argv, *options)]
 
     def remove(self, name: str) -> None:
         """Nothing: the kernel ends a pid namespace with its first process, and the mounts go with it."""
 
 
-class Engine:
-    """docker or podman, through its command line client."""
+class Here:
+    """The container that one is in already: a devcontainer, a pod. Nothing is made, so nothing is made smaller."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name = "here"
 
     def why_not(self, limits: Limits) -> str | None:
-        if shutil.which(self.name) is None:
-            return f"the command {self.name} is missing"
-        try:
-            info = subprocess.run([self.name, "info"], capture_output=True, text=True, timeout=30)
-        except subprocess.TimeoutExpired:
-            return f"{self.name} did not answer within 30 seconds"
-        if info.returncode != 0:
-            said = (info.stderr.strip().splitlines() or ["it gave no reason"])[-1]
-            return f"{self.name} does not answer ({said})"
-        image = subprocess.run([self.name, "image", "inspect", IMAGE], capture_output=True, text=True)
-        if image.returncode != 0:
-            return f"{self.name} has no image called {IMAGE}"
+        if not Path("/dev/shm").is_dir():
+            return "there is no /dev/shm here"
+        size = shutil.disk_usage("/dev/shm").total
+        if size > limits.shm:
+            return (
+                f"/dev/shm here has {size >> 20} MB, and the limit is {limits.shm >> 20} MB: "
+                "the lab would fill memory that may not be a container's"
+            )
+        if limits.memory is not None:
+            return "the memory of a container cannot be limited from inside"
         return None
 
+    def prepare(self) -> None:
+        """Nothing to do."""
+
     def command(self, argv: list[str], limits: Limits, name: str, program: Path) -> list[str]:
-        run = [self.name, "run", "--rm", "--interactive", "--init", "--name", name, "--label", "loader-lab"]
-        run += ["--network", "none", "--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
-        run += ["--shm-size", str(limits.shm), "--tmpfs", f"/tmp:size={TMP_BYTES},mode=1777,exec"]
-        if limits.memory is not None:
-            run += ["--memory", str(limits.memory), "--memory-swap", str(limits.memory)]
-        if limits.cpus is not None:
-            run += ["--cpus", str(limits.cpus)]
-        if limits.open_files is not None:
-            run += ["--ulimit", f"nofile={limits.open_files}:{limits.open_files}"]
-        for key, value in environment(limits).items():
-            run += ["--env", f"{key}={value}"]
-        for path in sorted({ROOT, program.parent}):
-            run += ["--volume", f"{path}:{path}:ro"]
-        return [*run, "--workdir", str(ROOT), IMAGE, "python", *argv[1:]]
+        return enter(limits, argv)
 
     def remove(self, name: str) -> None:
-        subprocess.run([self.name, "rm", "--force", name], capture_output=True, timeout=30)
+        """Nothing: the watcher takes its descendants with it."""
 
 
-BACKENDS: dict[str, Backend] = {"namespace": Namespace(), "docker": Engine("docker"), "podman": Engine("podman")}
+def enter(limits: Limits, argv: list[str], *options: str) -> list[str]:
+    """The command line that sets the limits a process can set for itself and its children, and becomes argv."""
+    command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("enter.py")), "--cwd", str(ROOT), *options]
+    if limits.cpus is not None:
+        command += ["--cpus", str(limits.cpus)]
+    if limits.open_files is not None:
+        command += ["--open-files", str(limits.open_files)]
+    return [*command, "--", *argv]
+
+
+BACKENDS: dict[str, Backend] = {
+    "namespace": Namespace(),
+    "docker": Engine("docker"),
+    "podman": Engine("podman"),
+    "here": Here(),
+}
 
 
 def choose(wanted: str | None, limits: Limits) -> Backend:
@@ -177,11 +150,6 @@ def available_memory() -> int:
         return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
 
 
-def environment(limits: Limits) -> dict[str, str]:
-    """The whole environment of a run: nothing of the caller's leaks in, so that a run is the same for everybody."""
-    return {**BASE_ENV, **limits.env}
-
-
 def start(backend: Backend, argv: list[str], limits: Limits, name: str, program: Path) -> subprocess.Popen[bytes]:
     """Start argv in a container. Its standard input is a lifeline: the watcher ends, and all with it, when it closes.
 
@@ -193,24 +161,6 @@ def start(backend: Backend, argv: list[str], limits: Limits, name: str, program:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=ROOT,
-        env={**environment(limits), "LOADER_LAB": name} if backend.name == "namespace" else None,
+        env=None if isinstance(backend, Engine) else {**environment(limits), "LOADER_LAB": name},
         start_new_session=True,  # Ctrl-C is for us: we take the container down
     )
-
-
-def parse_size(text: str) -> int:
-    """Bytes from a size as docker writes it: 64m, 2g, 512k or a plain number."""
-    units = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-    lowered = text.strip().lower()
-    for suffix in ("ib", "b"):
-        if len(lowered) > 1 and lowered.endswith(suffix) and not lowered[-len(suffix) - 1].isdigit():
-            lowered = lowered[: -len(suffix)]
-            break
-    number, unit = (lowered[:-1], units[lowered[-1]]) if lowered[-1:] in units else (lowered, 1)
-    try:
-        size = float(number) * unit
-    except ValueError:
-        raise ValueError(f"{text!r} is not a size; write it like 64m or 2g") from None
-    if not math.isfinite(size) or size < 1:
-        raise ValueError(f"{text!r} is not a size; write it like 64m or 2g")
-    return int(size)

@@ -1,7 +1,8 @@
-"""The inside of a `namespace` container, before anything else runs in it: its mounts, its limits, no privileges.
+"""The inside of a container, before anything else runs in it: its mounts, its limits, no privileges.
 
-Runs as the first process of fresh namespaces, sets them up and becomes the command it was given. Standard library
-only: this is on the path of every run, and starts in about 20 ms.
+Runs as the first process of fresh namespaces, sets them up and becomes the command it was given; without --shm it
+leaves the mounts and privileges alone and sets only what a process can limit for itself. Standard library only: this
+is on the path of every run, and starts in about 20 ms.
 """
 
 import argparse
@@ -67,8 +68,8 @@ def drop_privileges() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--shm", type=int, required=True)
-    parser.add_argument("--tmp", type=int, required=True)
+    parser.add_argument("--shm", type=int)
+    parser.add_argument("--tmp", type=int)
     parser.add_argument("--cpus", type=int)
     parser.add_argument("--open-files", type=int)
     parser.add_argument("--cwd", required=True)
@@ -76,16 +77,17 @@ def main() -> None:
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
 
-    # A nested user namespace would bring back the privileges that are given up below.
-    Path("/proc/sys/user/max_user_namespaces").write_text("0")
-    make_read_only("/")
-    mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, f"size={arguments.shm},mode=1777")
-    fresh_tmp(arguments.tmp, arguments.keep)
     if arguments.cpus is not None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: arguments.cpus])
     if arguments.open_files is not None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (arguments.open_files, arguments.open_files))
-    drop_privileges()
+    if arguments.shm is not None:
+        # A nested user namespace would bring back the privileges that are given up below.
+        Path("/proc/sys/user/max_user_namespaces").write_text("0")
+        make_read_only("/")
+        mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, f"size={arguments.shm},mode=1777")
+        fresh_tmp(arguments.tmp, arguments.keep)
+        drop_privileges()
     os.chdir(arguments.cwd)
     os.execv(arguments.command[0], arguments.command)
 

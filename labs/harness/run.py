@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labs.catalog import ROOT, Lab
+from labs.catalog import Lab
 from labs.harness import container, timeline
-from labs.harness.container import Backend, Limits, Refused
+from labs.harness.container import Backend
+from labs.harness.engine import last_line
 from labs.harness.findings import find
 from labs.harness.history import SCHEMA, Event, History
+from labs.harness.limits import ROOT, Limits, Refused
 from labs.harness.live import watching
 from labs.harness.verdict import HEALTHY, REPRODUCED, Verdict, judge
 
@@ -103,7 +105,9 @@ def execute(plan: dict[str, Any], limits: Limits, backend: Backend, note: Callab
             kinds.add(event["kind"])
             note(event)
         if "end" not in kinds:
-            said = process.stderr.read().decode(errors="replace").strip() or "it said nothing"
+            said = last_line(process.stderr.read().decode(errors="replace"))
+            if not kinds:
+                raise Refused(f"the {backend.name} container could not be started: {said}")
             raise HarnessFailed(f"the {backend.name} container ended before the run did: {said}")
     finally:
         end(process)
@@ -170,8 +174,9 @@ def once(request: Request, backend: Backend, runs: Path = ROOT / "runs", quiet: 
         note(run)
         execute(plan, limits, backend, note)
     history = History(events)
-    if abs(history.container["shm_total"] - limits.shm) > 1 << 16:
-        raise HarnessFailed(f"asked for {limits.shm} bytes of /dev/shm and got {history.container['shm_total']}")
+    given = history.container["shm_total"]
+    if given > limits.shm + (1 << 16) or (given < limits.shm - (1 << 16) and backend.name != "here"):
+        raise HarnessFailed(f"asked for {limits.shm} bytes of /dev/shm and got {given}")
     verdict = judge(history, find(history))
     (folder / "verdict.json").write_text(json.dumps(verdict.as_dict(), indent=2) + "\n")
     (folder / "timeline.svg").write_text(timeline.draw(history, verdict.findings))

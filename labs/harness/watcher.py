@@ -10,6 +10,7 @@ through a pipe, each line behind a key that changes with every run, and a line w
 import contextlib
 import ctypes
 import json
+import math
 import os
 import resource
 import secrets
@@ -27,7 +28,9 @@ STACK_SIGNAL = signal.SIGURG  # ignored by a process that has no handler for it
 STACK_FILE = "/tmp/.stacks"
 MOST_OUTPUT = 1 << 18
 TICK = os.sysconf("SC_CLK_TCK")
-PR_SET_DUMPABLE = 4
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
+
+libc = ctypes.CDLL(None)
 
 
 def emit(kind: str, **facts: Any) -> None:
@@ -43,6 +46,16 @@ def shared_memory() -> tuple[int, int]:
     return (disk.f_blocks - disk.f_bfree) * disk.f_frsize, disk.f_blocks * disk.f_frsize
 
 
+def cpus() -> int:
+    """CPUs this container may use: those it is bound to, or its share of time on them if that is less."""
+    bound = len(os.sched_getaffinity(0))
+    quota, period = (read_text("/sys/fs/cgroup/cpu.max") or "max 1").split()
+    if quota == "max":
+        quota = read_text("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").strip() or "-1"
+        period = read_text("/sys/fs/cgroup/cpu/cpu.cfs_period_us").strip() or "1"
+    return min(bound, math.ceil(int(quota) / int(period))) if int(quota) > 0 else bound
+
+
 def read_text(path: str) -> str:
     try:
         with open(path) as file:
@@ -52,23 +65,26 @@ def read_text(path: str) -> str:
 
 
 def processes() -> dict[int, dict[str, Any]]:
-    """Every process of the container but its first ones: state, CPU seconds, threads, resident bytes."""
-    found = {}
+    """Every process that descends from this one: state, CPU seconds, threads, resident bytes."""
+    everybody = {}
     for name in os.listdir("/proc"):
-        if not name.isdigit() or int(name) in (1, os.getpid()):
-            continue
-        stat = read_text(f"/proc/{name}/stat")
-        if not stat:
-            continue
-        fields = stat.rpartition(")")[2].split()
-        found[int(name)] = {
-            "state": fields[0],
-            "parent": int(fields[1]),
-            "cpu": (int(fields[11]) + int(fields[12])) / TICK,
-            "threads": int(fields[17]),
-            "rss": int(fields[21]) * resource.getpagesize(),
-        }
-    return found
+        stat = read_text(f"/proc/{name}/stat") if name.isdigit() else ""
+        if stat:
+            fields = stat.rpartition(")")[2].split()
+            everybody[int(name)] = {
+                "state": fields[0],
+                "parent": int(fields[1]),
+                "cpu": (int(fields[11]) + int(fields[12])) / TICK,
+                "threads": int(fields[17]),
+                "rss": int(fields[21]) * resource.getpagesize(),
+            }
+    family: dict[int, dict[str, Any]] = {}
+    parents = {os.getpid()}
+    while parents:
+        children = {pid: facts for pid, facts in everybody.items() if facts["parent"] in parents and pid not in family}
+        family |= children
+        parents = set(children)
+    return family
 
 
 def add_slow_facts(sample: dict[int, dict[str, Any]]) -> None:
@@ -147,6 +163,7 @@ class Part:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             pass_fds=[events_write],
+            preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL),
             env={**os.environ, "LOADER_LAB_STACKS": STACK_FILE},
         )
         os.close(events_write)
@@ -204,7 +221,7 @@ class Part:
 
 
 def kill_all() -> None:
-    """End every process of the container but the first ones, and wait for them."""
+    """End every process that descends from this one, and wait for them."""
     while left := [pid for pid, facts in processes().items() if facts["state"] != "Z"]:
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
@@ -215,7 +232,7 @@ def kill_all() -> None:
 
 
 def reap() -> None:
-    """Orphans end up with the first process of a container. Leave the conductor to subprocess."""
+    """Collect the dead, orphans among them. Only called when the conductor, subprocess's own child, is collected."""
     while True:
         try:
             if os.waitpid(-1, os.WNOHANG)[0] == 0:
@@ -269,14 +286,16 @@ def watch(part: Part, seconds: float, stall_seconds: float) -> None:
 
 def main() -> None:
     # Not dumpable: /proc/PID/fd of this process is closed to the program, which runs as the same user.
-    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    # Orphans come to this process, also where it is not the first of a container.
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     plan = json.loads(sys.stdin.buffer.readline())
     used, total = shared_memory()
     emit(
         "container",
         shm_used=used,
         shm_total=total,
-        cpus=len(os.sched_getaffinity(0)),
+        cpus=cpus(),
         open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         kernel=os.uname().release,
         python=sys.version.split()[0],
