@@ -24,7 +24,7 @@ nox.options.sessions = []
 ENV = ROOT / ".nox" / "env"
 # The lab image has everything in it already, and says so.
 READY = os.environ.get("LOADER_LAB_PYTHON")
-PYTHON = Path(READY) if READY else ENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+PYTHON = Path(READY) if READY else ENV / "bin" / "python"
 GROUPS = nox.project.dependency_groups
 PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 # A container needs a moment to be taken down; nox would otherwise wait for half a second and kill.
@@ -46,17 +46,17 @@ def install(session: nox.Session, group: str) -> None:
     stamp.write_text(mark)
 
 
-@nox.session(venv_backend="venv", reuse_venv=True)
+@nox.session(venv_backend="none" if READY else "venv", reuse_venv=True)
 def env(session: nox.Session) -> None:
     """Make the one environment that all labs run in."""
     install(session, "lab")
 
 
 def harness(session: nox.Session, *arguments: str) -> None:
-    """Run the harness, with the file that a person named relative to where they are."""
-    here = Path(session.invoked_from)
-    resolved = [str(here / text) if (here / text).is_file() else text for text in arguments]
-    session.run(str(PYTHON), "-m", "labs.harness", *resolved, external=True, **PATIENCE)
+    """Run the harness where the person is, so that the files they name are found."""
+    session.chdir(session.invoked_from)
+    command = [str(PYTHON), "-m", "labs.harness", *arguments]
+    session.run(*command, external=True, env={"PYTHONPATH": str(ROOT)}, **PATIENCE)
 
 
 def add_lab(lab: Lab) -> None:

@@ -37,7 +37,7 @@ class Lab:
     module: str = ""  # file name without .py, where it is not the lab's name
     limits: Limits = field(default_factory=Limits)
     epochs: int = 1
-    random_content: bool = False  # every sample is meant to be new, and to follow from torch.manual_seed
+    random_content: bool = False  # every sample is meant to be new, and a run to be repeatable with torch.manual_seed
     beside_fix: bool = False  # the failure is measured against the fix, in the same container
 
     @property
@@ -93,7 +93,7 @@ LABS: dict[str, Lab] = {
         ),
         Lab(
             name="opencv",
-            fails="each worker runs OpenCV threads for a 64-core host on 2 CPUs: slow",
+            fails="each worker runs 64 OpenCV threads on 2 CPUs, and they crowd each other out",
             findings=("oversubscribed",),
             samples=96,
             workers=2,

@@ -294,6 +294,136 @@ WRONG = [
     ),
 ]
 
+SEED_ALL = "{indent}rng = np.random.default_rng({seed})\n{indent}cv2.setRNGSeed(int({seed}) % 2**31)\n"
+LOOP_SUBCLASS = "class OwnLoader(DataLoader):\n    def __iter__(self):\n{body}\n\ndef make_loader"
+
+
+def with_subclass(call: str, body: str) -> tuple[Edit, ...]:
+    """A loader of one's own, whose __iter__ has this body."""
+    return ((call, call.replace("DataLoader", "OwnLoader")), ("def make_loader", LOOP_SUBCLASS.format(body=body)))
+
+
+def seeded_per_sample(seed: str) -> tuple[Edit, ...]:
+    """Both generators made anew for each sample."""
+    draw = "top, left = self.rng"
+    return ((draw, SEED_ALL.format(indent=" " * 8, seed=seed).lstrip() + "        top, left = rng"),)
+
+
+WRONG += [
+    Fix(
+        "augment", "the worker's seed, anew for each sample", seeded_per_sample("torch.initial_seed()"), ("same-draws",)
+    ),
+    Fix(
+        "augment",
+        "the worker's seed plus the index: sums collide",
+        seeded_per_sample("torch.initial_seed() + index"),
+        ("same-draws",),
+    ),
+    Fix(
+        "augment",
+        "the worker's number alone, and shuffled",
+        (
+            *with_init_fn(
+                RETURN_PATCHES,
+                "    torch.utils.data.get_worker_info().dataset.rng = np.random.default_rng(worker_id)\n"
+                "    cv2.setRNGSeed(worker_id)",
+            ),
+            (", num_workers=NUM_WORKERS", ", num_workers=NUM_WORKERS, shuffle=True"),
+        ),
+        ("epochs-repeat",),
+    ),
+    Fix(
+        "augment",
+        "each worker skips ahead by its number: the same sequence, shifted",
+        (
+            *with_init_fn(
+                RETURN_PATCHES,
+                "    dataset = torch.utils.data.get_worker_info().dataset\n"
+                "    for _ in range(worker_id):\n        dataset[0]",
+            ),
+            (", num_workers=NUM_WORKERS", ", num_workers=NUM_WORKERS, persistent_workers=True"),
+        ),
+        ("same-draws",),
+    ),
+    Fix(
+        "augment",
+        "seeds from the operating system, and a second run that dies",
+        (
+            *with_init_fn(
+                RETURN_PATCHES,
+                "    rng = np.random.default_rng()\n"
+                "    torch.utils.data.get_worker_info().dataset.rng = rng\n"
+                "    cv2.setRNGSeed(int(rng.integers(2**31)))",
+            ),
+            ('folder = Path(tempfile.mkdtemp(prefix="aerial-"))', 'folder = Path("/tmp/aerial")\n    folder.mkdir()'),
+        ),
+        ("not-repeatable",),
+    ),
+    Fix(
+        "augment",
+        "noise of another kind of number",
+        (
+            ("self.rng.integers(0, SIZE - PATCH, size=2)", "np.random.randint(0, SIZE - PATCH, size=2)"),
+            (NOISE, "np.random.normal(0, 8, (PATCH, PATCH)).astype(np.uint8)"),
+        ),
+        ("wrong-content",),
+    ),
+    Fix(
+        "shm",
+        "a quarter of the resolution, every pixel four times",
+        (
+            (
+                FILL_CACHE,
+                "        small = decode(self.paths[index])[::4, ::4] / np.float32(255)\n"
+                "        return small.repeat(4, 0).repeat(4, 1)\n",
+            ),
+        ),
+        ("wrong-content",),
+    ),
+    Fix(
+        "pickle",
+        "shifted in place of mirrored",
+        ((LAMBDA, "functools.partial(np.roll, shift=1, axis=1)"), ("import shutil", "import functools\nimport shutil")),
+        ("wrong-content",),
+    ),
+    Fix(
+        "opencv",
+        "all the work in the main process, with all the threads",
+        (
+            ("    def __getitem__(self, index", "    def turned(self, index"),
+            (
+                "    def __len__",
+                "    def __getitem__(self, index):\n        return self.views[index]\n\n    def __len__",
+            ),
+            (
+                'sorted(folder.glob("*.png"))',
+                'sorted(folder.glob("*.png"))\n        self.views = [self.turned(n) for n in range(len(self.paths))]',
+            ),
+        ),
+        ("oversubscribed",),
+    ),
+    Fix(
+        "opencv",
+        "one thread a worker, and sixteen workers",
+        (*with_init_fn(RETURN_TURNED, "    cv2.setNumThreads(0)"), ("NUM_WORKERS = 2", "NUM_WORKERS = 16")),
+        ("other-workers",),
+    ),
+    Fix(
+        "shards",
+        "every worker reads everything, and the main process drops what it has seen",
+        with_subclass(
+            RETURN_SHARDS,
+            "        seen = set()\n"
+            "        for images, ids in super().__iter__():\n"
+            "            new = [n for n, id in enumerate(ids.tolist()) if id not in seen]\n"
+            "            seen.update(ids.tolist())\n"
+            "            if new:\n"
+            "                yield images[new], ids[new]\n",
+        ),
+        ("thrown-away", "other-workers"),
+    ),
+]
+
 RIGHT = [
     Fix("shm", "no cache: decode at each use", ((FILL_CACHE, NO_CACHE),)),
     Fix("shm", "the cache on disk", (('dir="/dev/shm"', "dir=tempfile.gettempdir()"),)),
@@ -403,4 +533,43 @@ RIGHT = [
             "    dataset.shards = np.array_split(np.array(dataset.shards), NUM_WORKERS)[worker_id]",
         ),
     ),
+    Fix(
+        "shards",
+        "dealt by record, and held back by one batch",
+        (
+            (
+                READ_ALL_SHARDS,
+                "        import itertools\n\n"
+                "        worker = torch.utils.data.get_worker_info()\n"
+                "        everything = (record for shard in self.shards for record in self.records(shard))\n"
+                "        yield from itertools.islice(everything, worker.id, None, worker.num_workers)\n",
+            ),
+            *with_subclass(
+                RETURN_SHARDS,
+                "        held = None\n"
+                "        for batch in super().__iter__():\n"
+                "            if held is not None:\n"
+                "                yield held\n"
+                "            held = batch\n"
+                "        yield held\n",
+            ),
+        ),
+    ),
+    Fix(
+        "shards",
+        "dealt by shard, each batch handed on in two halves",
+        (
+            (
+                READ_ALL_SHARDS,
+                READ_ALL_SHARDS.replace("self.shards:", "self.shards[torch.utils.data.get_worker_info().id :: 4]:"),
+            ),
+            *with_subclass(
+                RETURN_SHARDS,
+                "        for images, ids in super().__iter__():\n"
+                "            yield images[:4], ids[:4]\n"
+                "            yield images[4:], ids[4:]\n",
+            ),
+        ),
+    ),
+    Fix("pickle", "another precision", ((LAMBDA, "np.fliplr"), (".float() / 255", ".to(torch.bfloat16) / 255"))),
 ]

@@ -10,7 +10,7 @@ Delivery = tuple[int, int | None, int, str]  # epoch, worker, id, content
 
 def run_event(**job: Any) -> dict[str, Any]:
     wanted = {"ids": [0, 1, 2, 3], "epochs": 1, "workers": 2, "start_method": "fork", "content": "fixed", **job}
-    return {"kind": "run", "schema": 1, "lab": "none", "role": "check", "job": wanted}
+    return {"kind": "run", "schema": 1, "lab": "none", "role": "check", "job": wanted, "parts": ["subject", "again"]}
 
 
 def container(**facts: Any) -> dict[str, Any]:
@@ -26,10 +26,9 @@ def batch(
 ) -> dict[str, Any]:
     contents = contents or [f"content of {id}" for id in ids]
     digests = [[content] for content in contents]
-    signatures = facts.pop("signatures", [[f"1:{id:02x}"] for id in ids])
-    return event(
-        "batch", epoch=epoch, worker=worker, threads=2, ids=ids, digests=digests, signatures=signatures, **facts
-    )
+    signatures = [[f"1/integer/{id:02x}"] for id in ids]
+    facts = {"threads": 2, "workers": [worker] * len(ids), "ids": ids, "digests": digests, **facts}
+    return event("batch", epoch=epoch, signatures=signatures, **facts)
 
 
 def workers(pids: Iterable[int] = (10, 11), start_method: str = "fork") -> dict[str, Any]:
@@ -37,7 +36,7 @@ def workers(pids: Iterable[int] = (10, 11), start_method: str = "fork") -> dict[
 
 
 def epoch_end(epoch: int = 0, **facts: Any) -> dict[str, Any]:
-    return event("epoch_end", epoch=epoch, worker_involuntary_switches=1, **facts)
+    return event("epoch_end", epoch=epoch, **{"worker_involuntary_switches": 1, "handed_over": 0, **facts})
 
 
 def done(status: int = 0, replaced: Iterable[str] = ()) -> list[dict[str, Any]]:

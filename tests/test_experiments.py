@@ -46,8 +46,8 @@ def test_pickle_names_the_attribute(run: Run) -> None:
 def test_opencv_is_measured_against_its_fix_in_the_same_run(run: Run) -> None:
     """Context switches and throughput are ratios to the fix, which ran in the same container."""
     verdict = run("opencv")
-    whats = [row.what for row in verdict.findings[0].evidence]
-    assert len(whats) == 3
+    threads, switches, rate = verdict.findings[0].evidence
+    assert threads.observed == "64" and float(switches.observed.split()[0]) > 3 and "times as many" in rate.observed
     assert verdict.history.first("batch", "fix") is not None
 
 

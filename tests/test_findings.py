@@ -26,19 +26,34 @@ def exit_of(code: int | None) -> dict[str, Any]:
     return {"worker": 0, "pid": 10, "exitcode": code}
 
 
-def random_epochs(first: list[str], second: list[str], content: str = "random") -> Events:
+def epoch_of(contents: str, epoch: int, shuffled: bool = False) -> Events:
+    """One letter a sample: the first half from worker 0, the rest from worker 1."""
+    half = len(contents) // 2
+    ids = list(range(len(contents)))[:: -1 if shuffled else 1]
     return [
-        h.run_event(content=content, epochs=2), h.container(), h.workers(),
-        h.batch([0, 1], 0, 0, first[:2]), h.batch([2, 3], 1, 0, first[2:]), h.epoch_end(0),
-        h.batch([0, 1], 0, 1, second[:2]), h.batch([2, 3], 1, 1, second[2:]), h.epoch_end(1), *h.done(),
-    ]  # fmt: skip
+        h.batch(ids[:half], 0, epoch, list(contents[:half])),
+        h.batch(ids[half:], 1, epoch, list(contents[half:])),
+        h.epoch_end(epoch),
+    ]
+
+
+def random_epochs(first: str, second: str, content: str = "random", shuffled: bool = False) -> Events:
+    job = h.run_event(content=content, epochs=2, ids=list(range(len(first))))
+    return [job, h.container(), h.workers(), *epoch_of(first, 0), *epoch_of(second, 1, shuffled), *h.done()]
+
+
+def again(*batches: dict[str, Any]) -> Events:
+    return [{**event, "part": "again"} for event in (*batches, h.event("exit", status=0))]
+
+
+def sampled(threads: int, pid: int = 5) -> dict[str, Any]:
+    return h.event("sample", processes={str(pid): {"threads": threads}})
 
 
 START: Events = [h.run_event(), h.container()]
 UP: Events = [*START, h.workers()]
 ALL: Events = [*UP, h.batch([0, 1], 0), h.batch([2, 3], 1)]
 END: Events = [h.epoch_end(), *h.done()]
-AGAIN = {"part": "again"}
 
 TRIPS: dict[str, list[Events]] = {
     "not-a-program": [[*START, h.event("not_a_program", message="no make_loader()"), *h.done()]],
@@ -61,20 +76,34 @@ TRIPS: dict[str, list[Events]] = {
     "lost": [[*UP, h.batch([0, 1], 0), h.batch([2], 1), *END]],
     "wrong-content": [
         [*UP, h.batch([0, 1], 0), h.batch([2, 3], 1), h.batch([7], 1), *END],
-        [h.run_event(signatures={"0": ["1:10"]}), *ALL[1:], *END],
-        [h.run_event(signatures={"0": ["2:00"]}), *ALL[1:], *END],
-        [h.run_event(signatures={"0": ["1:00", "1:00"]}), *ALL[1:], *END],
+        [h.run_event(signatures={"0": ["1/integer/10"]}), *ALL[1:], *END],
+        [h.run_event(signatures={"0": ["2/integer/00"]}), *ALL[1:], *END],
+        [h.run_event(signatures={"0": ["1/integer/00"] * 2}), *ALL[1:], *END],
+        [h.run_event(signatures={"0": ["1/float/"]}), *ALL[1:], *END],
     ],
-    "same-draws": [random_epochs(["a", "b", "a", "b"], ["c", "d", "e", "f"])],
+    "thrown-away": [[*ALL, h.epoch_end(handed_over=8), *h.done()]],
+    "same-draws": [
+        random_epochs("abcdabcd", "efghijkl"),  # worker 1 is a copy of worker 0
+        random_epochs("abcddabc", "efghijkl"),  # the same, shifted
+        random_epochs("aaaabbbb", "ccccdddd"),  # each worker repeats itself
+    ],
     "epochs-repeat": [
-        random_epochs(["a", "b", "c", "d"], ["a", "b", "c", "d"]),
-        random_epochs(["a", "b", "c", "d"], ["a", "x", "y", "z"]),
+        random_epochs("abcdefgh", "abcdefgh"),
+        random_epochs("abcdefgh", "abcdefgh", shuffled=True),
+        random_epochs("abcdefgh", "efghijkl"),
     ],
-    "not-repeatable": [[*ALL, *END, {**h.batch([0], 0, contents=["other"]), **AGAIN}]],
-    "oversubscribed": [[*UP, {**h.batch([0, 1], 0), "threads": 7}, h.batch([2, 3], 1), *END]],
+    "not-repeatable": [
+        [*ALL, *END, *again(h.batch([0, 1], 0), h.batch([2, 3], 1, contents=["other", "content of 3"]))],
+        [*ALL, *END, *again()],
+    ],
+    "oversubscribed": [
+        [*UP, {**h.batch([0, 1], 0), "threads": 7}, h.batch([2, 3], 1), *END],
+        [*ALL, sampled(19), *END],
+    ],
     "other-workers": [
         [*UP, h.batch([0, 1], 0), h.batch([2, 3], 0), *END],
-        [*UP, h.batch([0, 1], 0), h.batch([2, 3], 1), h.batch([], None), h.batch([2], None), *END],
+        [*UP, h.batch([0, 1], 0), h.batch([2], 1), h.batch([3], None), *END],
+        [*START, h.workers([10, 11, 12]), *ALL[3:], *END],
         [*START, h.workers(start_method="spawn"), *ALL[3:], *END],
     ],
 }  # fmt: skip
@@ -89,18 +118,22 @@ DOES_NOT_TRIP: dict[str, list[Events]] = {
     "worker-died": [[*UP, h.error(exits=[exit_of(None), exit_of(0)]), *h.done()]],
     "raised": [[*UP, dead(-7, 100), *h.done()], [*UP, dead(-9, 0), *h.done()]],
     "lost": [[*UP, h.batch([0, 1], 0), h.error(), *h.done()]],
-    "wrong-content": [[h.run_event(signatures={"0": ["1:04"]}), *ALL[1:], *END]],
+    "wrong-content": [[h.run_event(signatures={"0": ["1/float/04"]}), *ALL[1:], *END]],
+    "thrown-away": [[*ALL, h.epoch_end(handed_over=4), *h.done()]],
     "same-draws": [
-        random_epochs(["a", "a", "a", "a"], ["b", "b", "b", "b"]),
-        random_epochs(["a", "b", "c", "d"], ["a", "b", "c", "d"]),
-        [*UP, h.batch([0, 1], 0), h.batch([0, 1], 1), h.batch([2, 3], 0), *END],
+        random_epochs("abcdefgh", "abcdefgh"),
+        random_epochs("aabbefgh", "ijklmnop"),  # two by chance
+        random_epochs("abcdabcd", "efghijkl", content="fixed"),
     ],
     "epochs-repeat": [
-        random_epochs(["a", "b", "c", "d"], ["e", "f", "g", "h"]),
-        random_epochs(["a", "b", "c", "d"], ["a", "b", "c", "d"], content="fixed"),
+        random_epochs("abcdefgh", "ijklmnop"),
+        random_epochs("abcdefgh", "abcdefgh", content="fixed"),
     ],
-    "not-repeatable": [[*ALL, *END, {**h.batch([0], 0), **AGAIN}]],
-    "oversubscribed": [[*UP, {**h.batch([0, 1], 0), "threads": 6}, {**h.batch([2, 3], 1), "threads": None}, *END]],
+    "not-repeatable": [[*ALL, *END, *again(h.batch([0, 1], 0), h.batch([2, 3], 1))], [*ALL, *END]],
+    "oversubscribed": [
+        [*UP, {**h.batch([0, 1], 0), "threads": 6}, {**h.batch([2, 3], 1), "threads": None}, *END],
+        [*ALL, sampled(18), sampled(90, pid=10), *END],
+    ],
     "other-workers": [[h.run_event(workers=0), h.container(), h.batch([0, 1, 2, 3], None), *END]],
 }  # fmt: skip
 
@@ -148,7 +181,7 @@ def test_no_order_of_delivery_is_a_finding(order: list[int], workers: int, size:
     """Any order, batch size and dealing of all samples to all workers is healthy."""
     numbers = count()
     batches = [h.batch(order[i : i + size], next(numbers) % workers) for i in range(0, 12, size)]
-    used = len({event["worker"] for event in batches})
+    used = len({event["workers"][0] for event in batches})
     job = h.run_event(ids=list(range(12)), workers=used)
     assert fired([job, h.container(), h.workers(range(used)), *batches, *END]) == set()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from labs.catalog import LABS
-from labs.harness.verdict import HEALTHY
+from labs.harness.verdict import HEALTHY, REPRODUCED
 from tests.conftest import Run
 from tests.fixes import RIGHT, WRONG, Fix
 
@@ -38,4 +38,4 @@ def test_every_lab_has_wrong_and_right_fixes(lab: str) -> None:
 def test_the_lab_itself_is_no_fix(run: Run, lab: str) -> None:
     """A learner who hands in the broken program is told that it is still broken."""
     verdict = run(lab, "check", LABS[lab].program)
-    assert verdict.exit_code == 1
+    assert verdict.verdict == REPRODUCED and verdict.exit_code == 1

@@ -36,6 +36,14 @@ class Harness:
         )
         self.everybody: set[psutil.Process] = set()
 
+    def __enter__(self) -> "Harness":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
     def family(self) -> list[psutil.Process]:
         """The harness, unshare, the first process, the conductor and its workers: each a child of the one before."""
         found = self.process.children(recursive=True)
@@ -47,26 +55,35 @@ class Harness:
         lines = record.read_text().split("\n")[:-1] if record.exists() else []
         return [json.loads(line) for line in lines]
 
+    def container(self) -> psutil.Process | None:
+        """unshare, when it has made a container for a run (and not only tried whether it could)."""
+        for child in self.family():
+            try:
+                if child.ppid() == self.process.pid and "LOADER_LAB" in child.environ():
+                    return child
+            except psutil.NoSuchProcess:
+                continue
+        return None
+
     def wait_for(self, moment: str) -> None:
         """`spawn`: there is a container. Anything else: an event of this kind has been recorded."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            if moment == "spawn" and any("unshare" in child.name() for child in alive(self.family())):
+            if self.container() and (moment == "spawn" or any(event["kind"] == moment for event in self.history())):
                 return
-            if any(event["kind"] == moment for event in self.history()):
-                self.family()
-                return
+            time.sleep(0.002)
         raise AssertionError(f"never came to {moment}")
 
     def member(self, who: str) -> psutil.Process:
         if who == "harness":
             return self.process
-        named = {"unshare": 0, "first process": 1, "conductor": 2}
-        chain = [next(child for child in self.family() if child.ppid() == self.process.pid)]
+        unshare = self.container()
+        assert unshare
+        chain = [unshare]
         while len(chain) < 3 and (children := chain[-1].children()):
             chain.append(children[0])
-        if who in named:
-            return chain[named[who]]
+        if who != "worker":
+            return chain[("unshare", "first process", "conductor").index(who)]
         # The conductor's own children are multiprocessing's helpers; the workers are children of its fork server.
         helpers = {process.pid for process in chain}
         return next(child for child in self.family() if child not in chain and child.ppid() not in helpers)
@@ -88,14 +105,20 @@ CASES = [
 @pytest.mark.parametrize(("who", "moment"), CASES, ids=[f"{who} at {moment}" for who, moment in CASES])
 def test_nobody_survives_a_kill(tmp_path: Path, who: str, moment: str) -> None:
     """Kill one of them, then count: no process, nothing in the temp directory, never a verdict of health."""
-    harness = Harness(tmp_path)
-    harness.wait_for(moment)
-    harness.member(who).kill()
-    harness.process.communicate(timeout=PATIENCE)
+    with Harness(tmp_path) as harness:
+        harness.wait_for(moment)
+        harness.member(who).kill()
+        harness.process.communicate(timeout=PATIENCE)
     _, survivors = psutil.wait_procs(harness.everybody, timeout=5)
     assert alive(survivors) == []
     assert os.listdir(harness.tmp) == []
-    expected = {"harness": {-9}, "unshare": {77, 99}, "first process": {99}, "conductor": {1}, "worker": {1}}
+    expected = {
+        "harness": {-9},
+        "unshare": {77, 99},  # 77 when not a word had come out of it yet
+        "first process": {99},
+        "conductor": {1},
+        "worker": {1},
+    }
     assert harness.process.returncode in expected[who]
 
 
@@ -103,10 +126,10 @@ def test_nobody_survives_a_kill(tmp_path: Path, who: str, moment: str) -> None:
 @pytest.mark.parametrize("moment", ["spawn", "start", "batch"])
 def test_an_interruption_says_so_and_cleans_up(tmp_path: Path, number: signal.Signals, moment: str) -> None:
     """Ctrl-C, a request to end, a closed terminal: one sentence, no traceback, exit code 130, nothing left."""
-    harness = Harness(tmp_path)
-    harness.wait_for(moment)
-    harness.process.send_signal(number)
-    _, errors = harness.process.communicate(timeout=PATIENCE)
+    with Harness(tmp_path) as harness:
+        harness.wait_for(moment)
+        harness.process.send_signal(number)
+        _, errors = harness.process.communicate(timeout=PATIENCE)
     assert errors == "loader-lab: interrupted; nothing is left running\n"
     assert harness.process.returncode == 130
     assert alive(list(harness.everybody)) == []

@@ -17,7 +17,7 @@ def transcript() -> str:
 
 def shape(text: str) -> str:
     """A transcript without what differs from run to run: numbers, times and the curve."""
-    words = re.sub(r"\d+(\.\d+)*", "0", text)
+    words = re.sub(r"\d+(\.\d+)*(\+\w+)?", "0", text)
     return re.sub(r"\s+", " ", re.sub(r"[▁▂▃▄▅▆▇█]+", "~", re.sub(r"runs/\S+", "runs", words)))
 
 

@@ -45,13 +45,15 @@ def parse(argv: list[str]) -> argparse.Namespace:
         parser.error(f"there is no lab called {arguments.lab!r}; there are: {', '.join(LABS)}")
     if arguments.repeat < 1:
         parser.error("--repeat takes a number from 1 up")
+    if arguments.open_files is not None and arguments.open_files < 64:
+        parser.error("--open-files: Python itself needs some; give it 64 or more")
     if arguments.control and arguments.action != "lab":
         parser.error("--control goes with lab: it runs the broken program")
     if arguments.action == "check":
         if arguments.file is None:
             parser.error(f"name the file to judge: nox -s check-{arguments.lab} -- my_attempt.py")
-        if not arguments.file.is_file():
-            parser.error(f"there is no file {arguments.file}")
+        if not arguments.file.is_file() or not os.access(arguments.file, os.R_OK):
+            parser.error(f"there is no file {arguments.file} that can be read")
         if arguments.file.suffix != ".py" or not arguments.file.stem.isidentifier():
             parser.error(f"{arguments.file.name} cannot be imported: give it a name like my_attempt.py")
         if changed_limits(arguments):
@@ -110,13 +112,17 @@ def main(argv: list[str]) -> int:
         print(json.dumps(report.as_json(verdicts), indent=2))
     elif not alone:
         report.summary(verdicts)
+    sys.stdout.flush()
     return max(verdict.exit_code for verdict in verdicts)
 
 
 def entry() -> int:
     # A polite request to end is an interruption like Ctrl-C: both unwind through the code that ends the container.
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, signal.default_int_handler)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
         return main(sys.argv[1:])
     except KeyboardInterrupt:

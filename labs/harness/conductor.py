@@ -16,17 +16,21 @@ import signal
 import sys
 import time
 import traceback
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from labs.harness.proc import STACK_SIGNAL, shared_memory
+
 if "LOADER_LAB_STACKS" in os.environ:
     # Forked workers inherit this; those that forkserver and spawn start import this module again as their main one.
     _stacks = open(os.environ["LOADER_LAB_STACKS"], "a")
-    faulthandler.register(signal.SIGURG, file=_stacks, all_threads=True)
+    faulthandler.register(STACK_SIGNAL, file=_stacks, all_threads=True)
 
 DIGESTED = 4096
-SIGNED = 32
+SIGNED = 64
+LONGEST_TEXT = 20_000
 
 
 class NotAProgram(Exception):
@@ -41,8 +45,13 @@ class Reporter:
     def __call__(self, kind: str, **facts: Any) -> None:
         facts = {"kind": kind, "t": time.monotonic(), **facts}
         view = memoryview(f"{self._key} {json.dumps(facts)}\n".encode())
-        while view:
-            view = view[os.write(self._descriptor, view) :]
+        # When a worker dies, torch raises from a signal handler: not in the middle of a line.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        try:
+            while view:
+                view = view[os.write(self._descriptor, view) :]
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
 
 class Probe:
@@ -52,7 +61,9 @@ class Probe:
         from torch.utils.data import dataloader
 
         self.workers: list[Any] = []
-        self.delivered_by: int | None = None
+        self.handed_over = 0  # samples that came from workers
+        self._last: int | None = None
+        self._from: dict[int, deque[int]] = defaultdict(deque)  # id of a sample: the workers it came from
         iterator_class: Any = dataloader._MultiProcessingDataLoaderIter
         original_reset, original_process = iterator_class._reset, iterator_class._process_data
         self.machinery = [dataloader.DataLoader, iterator_class, dataloader._SingleProcessDataLoaderIter]
@@ -69,7 +80,11 @@ class Probe:
             original_reset(iterator, loader, first_iter)
 
         def process_data(iterator: Any, data: Any, worker: int) -> Any:
-            self.delivered_by = worker
+            self._last = worker
+            ids = ids_of(data)
+            self.handed_over += len(ids)
+            for id in ids:
+                self._from[id].append(worker)
             return original_process(iterator, data, worker)
 
         iterator_class._reset, iterator_class._process_data = reset, process_data
@@ -83,9 +98,10 @@ class Probe:
         now = self.fingerprint()
         return sorted(name for name in now | self.untouched if now.get(name) is not self.untouched.get(name))
 
-    def take_worker(self) -> int | None:
-        worker, self.delivered_by = self.delivered_by, None
-        return worker
+    def came_from(self, ids: list[int]) -> list[int | None]:
+        """The worker that each sample of a delivered batch came from, also when it was held back or regrouped."""
+        last, self._last = self._last, None
+        return [self._from[id].popleft() if self._from[id] else last for id in ids]
 
     def threads(self, worker: int | None) -> int | None:
         """How many threads that worker has now; None if it has delivered its last and gone."""
@@ -119,37 +135,39 @@ def load(path: Path, constants: dict[str, Any]) -> Callable[[], Any]:
 def describe(batch: Any) -> dict[str, Any]:
     """What was delivered: the id of each sample, and for each of its tensors a digest and a coarse signature.
 
-    The digest says whether two contents are the same. The signature, a few dozen values scaled to a byte, says
-    whether a content is what it should be, with room for a conversion that rounds differently.
+    The digest says whether two contents are the same. The signature (shape, kind of number, and the values at a few
+    dozen places, scaled to a byte) says whether a content is what it should be, with room for a conversion that rounds
+    differently.
     """
     import torch
 
     if not isinstance(batch, (tuple, list)) or len(batch) < 2 or not all(isinstance(x, torch.Tensor) for x in batch):
-        raise NotAProgram(
-            f"a batch must be (tensor, ..., ids), all of them tensors; this one is {type(batch).__name__}"
-        )
+        raise NotAProgram(f"a batch must be (tensor, ..., ids), and this one is {type(batch).__name__}")
     *fields, ids = batch
-    if ids.dim() != 1 or ids.is_floating_point() or any(len(tensor) != len(ids) for tensor in fields):
+    if ids.dim() != 1 or ids.is_floating_point() or any(tensor.shape[:1] != ids.shape for tensor in fields):
         raise NotAProgram("the last element of a batch must be the ids of its samples, one integer a sample")
     digests: list[list[str]] = [[] for _ in range(len(ids))]
     signatures: list[list[str]] = [[] for _ in range(len(ids))]
-    for tensor in fields:
+    for tensor in fields if len(ids) else []:
         flat = tensor.detach().reshape(len(ids), -1)
-        shape = "x".join(map(str, tensor.shape[1:]))
-        some = flat[:, :: max(1, flat.shape[1] // DIGESTED)]
-        few = some[:, :: max(1, some.shape[1] // SIGNED)][:, :SIGNED]
-        if few.is_floating_point():
-            few = (few * 255).round()
-        few = few.clamp(0, 255).to(torch.uint8).numpy()
-        for sample, row in enumerate(some.contiguous().numpy()):
+        # Fibonacci hashing: places all over the tensor, in no column or row, and always the same ones.
+        places = torch.arange(min(DIGESTED, flat.shape[1])) * 2654435761 % flat.shape[1]
+        some = flat[:, places].contiguous()
+        few = some[:, :SIGNED]
+        few = ((few.float() * 255).round() if few.is_floating_point() else few).clamp(0, 255).to(torch.uint8).numpy()
+        look = f"{'x'.join(map(str, tensor.shape[1:]))}/{'float' if tensor.is_floating_point() else 'integer'}"
+        for sample, row in enumerate(some.view(torch.uint8).numpy()):
             digests[sample].append(hashlib.blake2b(row.tobytes(), digest_size=8).hexdigest())
-            signatures[sample].append(f"{shape}:{few[sample].tobytes().hex()}")
-    return {
-        "ids": ids.tolist(),
-        "digests": digests,
-        "signatures": signatures,
-        "bytes": sum(tensor.nbytes for tensor in batch),
-    }
+            signatures[sample].append(f"{look}/{few[sample].tobytes().hex()}")
+    return {"ids": ids.tolist(), "digests": digests, "signatures": signatures}
+
+
+def ids_of(batch: Any) -> list[int]:
+    """The ids of a batch as it comes from a worker; none where it has not got its final form yet."""
+    try:
+        return [int(id) for id in batch[-1].tolist()]
+    except Exception:
+        return []
 
 
 def unpicklable(name: str, value: Any, depth: int = 6) -> Iterator[str]:
@@ -170,36 +188,54 @@ def unpicklable(name: str, value: Any, depth: int = 6) -> Iterator[str]:
     yield from found or [f"{name} ({getattr(value, '__qualname__', type(value).__qualname__)})"]
 
 
+def words(error: BaseException) -> str:
+    """What an exception says, if it can say it, in characters that every terminal can be given."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "(its __str__ fails)"
+    return text[:LONGEST_TEXT].encode("utf-8", "backslashreplace").decode()
+
+
 def chain(error: BaseException) -> list[dict[str, str]]:
     """The exception and what caused it, outermost first."""
     links: list[dict[str, str]] = []
     current: BaseException | None = error
     while current is not None and len(links) < 10:
-        links.append({"type": type(current).__name__, "message": str(current)})
+        links.append({"type": type(current).__name__, "message": words(current)})
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
     return links
 
 
 def run_epochs(loader: Any, epochs: int, report: Reporter, probe: Probe) -> None:
     for epoch in range(epochs):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before, handed_over = resource.getrusage(resource.RUSAGE_CHILDREN), probe.handed_over
         report("epoch", epoch=epoch)
         for batch in loader:
-            worker = probe.take_worker()
-            disk = os.statvfs("/dev/shm")
-            used = (disk.f_blocks - disk.f_bfree) * disk.f_frsize
-            report("batch", epoch=epoch, worker=worker, threads=probe.threads(worker), shm_used=used, **describe(batch))
+            described = look_into(batch)
+            workers = probe.came_from(described["ids"])
+            threads = probe.threads(workers[0] if workers else None)
+            report("batch", epoch=epoch, workers=workers, threads=threads, shm_used=shared_memory()[0], **described)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         report(
             "epoch_end",
             epoch=epoch,
-            worker_cpu_seconds=after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+            handed_over=probe.handed_over - handed_over,
             worker_involuntary_switches=after.ru_nivcsw - before.ru_nivcsw,
         )
 
 
+def look_into(batch: Any) -> dict[str, Any]:
+    try:
+        return describe(batch)
+    except NotAProgram:
+        raise
+    except Exception as error:
+        raise NotAProgram(f"a batch holds something that cannot be looked into: {error}") from None
+
+
 def report_error(error: BaseException, loader: Any, report: Reporter, probe: Probe) -> None:
-    disk = os.statvfs("/dev/shm")
+    used, total = shared_memory()
     exits = [{"worker": n, "pid": w.pid, "exitcode": w.exitcode} for n, w in enumerate(probe.workers)]
     sent: dict[str, Any] = {}
     if loader is not None and not probe.workers:
@@ -208,9 +244,9 @@ def report_error(error: BaseException, loader: Any, report: Reporter, probe: Pro
     report(
         "error",
         chain=chain(error),
-        traceback="".join(traceback.format_exception(error)),
-        shm_used=(disk.f_blocks - disk.f_bfree) * disk.f_frsize,
-        shm_total=disk.f_blocks * disk.f_frsize,
+        traceback="".join(traceback.format_exception(error))[-LONGEST_TEXT:].encode("utf-8", "replace").decode(),
+        shm_used=used,
+        shm_total=total,
         exits=exits,
         unpicklable=[text for name, value in sent.items() for text in unpicklable(name, value)],
     )
@@ -239,12 +275,7 @@ def conduct(plan: dict[str, Any], report: Reporter) -> None:
             return error
         return None
 
-    # When several workers die, torch's SIGCHLD handler raises once for each, also while the first is being handled.
-    try:
-        error = attempt()
-    except BaseException as another:
-        error = another
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    error = attempt()
     if isinstance(error, NotAProgram):
         report("not_a_program", message=str(error))
     elif error is not None:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Protocol
 
-from labs.harness.engine import Engine
+from labs.harness.engine import Engine, last_line
 from labs.harness.limits import ROOT, TMP_BYTES, Limits, Refused, environment
 
 
@@ -44,24 +44,20 @@ class Namespace:
     def why_not(self, limits: Limits) -> str | None:
         if not sys.platform.startswith("linux"):
             return "namespaces need Linux"
-        unshare = shutil.which("unshare")
-        if unshare is None:
+        if shutil.which("unshare") is None:
             return "the command unshare is missing (it is in util-linux)"
         if limits.memory is not None:
             return "namespaces alone cannot limit memory, docker and podman can"
         available = available_memory()
         if limits.shm > available:
             return f"/dev/shm of {limits.shm >> 20} MB was asked for, and {available >> 20} MB of memory are available"
-        script = "mount -t tmpfs none /dev/shm"
+        probe_command = self.command(["/bin/true"], Limits(), "probe", ROOT / "none.py")
         try:
-            probe = subprocess.run(
-                [unshare, *self.FLAGS, "sh", "-c", script], capture_output=True, text=True, timeout=20
-            )
+            probe = subprocess.run(probe_command, capture_output=True, text=True, timeout=20)
         except subprocess.TimeoutExpired:
             return "unshare did not answer within 20 seconds"
         if probe.returncode != 0:
-            said = (probe.stderr.strip().splitlines() or ["it gave no reason"])[-1]
-            return f"this kernel does not let you make user namespaces ({said})"
+            return f"this machine does not let you make user namespaces ({last_line(probe.stderr)})"
         return None
 
     def prepare(self) -> None:

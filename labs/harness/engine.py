@@ -1,5 +1,6 @@
 """docker or podman, through its command line client: the image, the command line, and what an earlier crash left."""
 
+import contextlib
 import hashlib
 import os
 import resource
@@ -87,19 +88,20 @@ class Engine:
             run += ["--user", f"{os.getuid()}:{os.getgid()}"]
         for key, value in environment(limits).items():
             run += ["--env", f"{key}={value}"]
-        for path in sorted({ROOT, program.parent}):
-            run += ["--volume", f"{path}:{path}:ro"]
+        # A program that lies in /tmp itself is shown alone: the container has a /tmp of its own.
+        for path in sorted({ROOT, program if program.parent == Path("/tmp") else program.parent}):
+            run += ["--mount", f"type=bind,source={path},target={path},readonly"]
         return [*run, "--workdir", str(ROOT), image(), *argv[1:]]
 
     def remove(self, name: str) -> None:
-        self.ask("rm", "--force", name)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.ask("rm", "--force", name)
 
     def sweep(self) -> None:
         """Remove containers of runs whose owner, on this machine, is no more."""
-        form = f'{{{{.ID}}}} {{{{.Label "{LABEL}"}}}}'
-        for line in self.ask("ps", "--all", "--filter", f"label={LABEL}", "--format", form).stdout.splitlines():
-            container, _, owner = line.partition(" ")
-            host, _, pid = owner.rpartition(":")
+        form = f'{{{{index .Config.Labels "{LABEL}"}}}}'
+        for container in self.ask("ps", "--all", "--quiet", "--filter", f"label={LABEL}").stdout.split():
+            host, _, pid = self.ask("inspect", "--format", form, container).stdout.strip().rpartition(":")
             if host == socket.gethostname() and pid.isdigit() and not Path(f"/proc/{pid}").exists():
                 self.remove(container)
 

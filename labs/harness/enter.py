@@ -29,7 +29,7 @@ def check(result: int, what: str) -> None:
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
-    arguments = [text.encode() if text is not None else None for text in (source, target, kind)]
+    arguments = [os.fsencode(text) if text is not None else None for text in (source, target, kind)]
     check(libc.mount(*arguments, ctypes.c_ulong(flags), options.encode()), f"mount {target}")
 
 
@@ -37,16 +37,24 @@ def make_read_only(path: str) -> None:
     """Everything below path, all mounts of it, in one call (Linux 5.12 and later)."""
     attributes = (ctypes.c_uint64 * 4)(MOUNT_ATTR_RDONLY, 0, 0, 0)
     result = libc.syscall(
-        SYS_MOUNT_SETATTR, AT_FDCWD, path.encode(), AT_RECURSIVE, ctypes.byref(attributes), ctypes.sizeof(attributes)
+        SYS_MOUNT_SETATTR,
+        AT_FDCWD,
+        os.fsencode(path),
+        AT_RECURSIVE,
+        ctypes.byref(attributes),
+        ctypes.sizeof(attributes),
     )
     check(result, f"make {path} read-only (this needs Linux 5.12)")
 
 
-def fresh_tmp(size: int, keep: list[str]) -> None:
-    """An empty /tmp that goes with the container; what the run needs and lies below /tmp stays visible, read-only."""
-    needed = sorted({os.path.realpath(path) for path in keep if os.path.realpath(path).startswith("/tmp/")})
+def cover(folder: str, size: int, keep: list[str]) -> None:
+    """An empty folder that goes with the container; what the run needs and lies below it stays visible, read-only."""
+    covered = os.path.realpath(folder)
+    if not os.path.isdir(covered):
+        return
+    needed = sorted({path for path in map(os.path.realpath, keep) if path.startswith(f"{covered}/")})
     handles = {path: os.open(path, os.O_PATH) for path in needed}
-    mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, f"size={size},mode=1777")
+    mount("tmpfs", covered, "tmpfs", MS_NOSUID | MS_NODEV, f"size={size},mode=1777")
     for path, handle in handles.items():
         if not os.path.exists(path):
             if os.path.isdir(f"/proc/self/fd/{handle}"):
@@ -56,6 +64,21 @@ def fresh_tmp(size: int, keep: list[str]) -> None:
             mount(f"/proc/self/fd/{handle}", path, None, MS_BIND | MS_REC)
             make_read_only(path)
         os.close(handle)
+
+
+def private_dev(shm: int) -> None:
+    """A /dev with the harmless devices and a /dev/shm. A read-only mount does not protect a disk from its device."""
+    names = [name for name in ("null", "zero", "full", "random", "urandom", "tty") if os.path.exists(f"/dev/{name}")]
+    handles = {name: os.open(f"/dev/{name}", os.O_PATH) for name in names}
+    mount("tmpfs", "/dev", "tmpfs", MS_NOSUID, "size=64k,mode=755")
+    for name, handle in handles.items():
+        Path(f"/dev/{name}").touch()
+        mount(f"/proc/self/fd/{handle}", f"/dev/{name}", None, MS_BIND)
+        os.close(handle)
+    for name, target in {"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"}.items():
+        os.symlink(f"/proc/self/fd{target}", f"/dev/{name}")
+    os.mkdir("/dev/shm")
+    mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, f"size={shm},mode=1777")
 
 
 def drop_privileges() -> None:
@@ -85,11 +108,16 @@ def main() -> None:
         # A nested user namespace would bring back the privileges that are given up below.
         Path("/proc/sys/user/max_user_namespaces").write_text("0")
         make_read_only("/")
-        mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, f"size={arguments.shm},mode=1777")
-        fresh_tmp(arguments.tmp, arguments.keep)
+        private_dev(arguments.shm)
+        cover("/tmp", arguments.tmp, arguments.keep)
+        # Sockets of the machine's services are here, docker's among them; a read-only mount does not close those.
+        cover("/run", 1 << 20, arguments.keep)
         drop_privileges()
     os.chdir(arguments.cwd)
     os.execv(arguments.command[0], arguments.command)
 
 
-main()
+try:
+    main()
+except (OSError, ValueError) as error:
+    sys.exit(f"cannot set the container up: {error}")

@@ -63,9 +63,11 @@ class History:
 
     def samples(self, part: str = SUBJECT) -> list[Sample]:
         return [
-            Sample(batch["epoch"], batch["worker"], *one)
+            Sample(batch["epoch"], worker, id, tuple(digests), tuple(signatures))
             for batch in self.all("batch", part)
-            for one in zip(batch["ids"], map(tuple, batch["digests"]), map(tuple, batch["signatures"]), strict=True)
+            for worker, id, digests, signatures in zip(
+                batch["workers"], batch["ids"], batch["digests"], batch["signatures"], strict=True
+            )
         ]
 
     @cached_property

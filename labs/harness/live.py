@@ -60,7 +60,7 @@ class View:
         elif kind == "workers":
             self.workers = [str(pid) for pid in event["pids"]]
         elif kind == "batch":
-            self.batches[event["worker"]] += 1
+            self.batches.update(set(event["workers"]))
         elif kind == "start":
             self.workers, self.batches = [], Counter()
         self.doing = DOING.get((kind, event.get("part")), self.doing)

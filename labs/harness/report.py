@@ -154,7 +154,8 @@ def show_messages(page: Page, verdict: Verdict) -> None:
         page.heading("Where each process stands")
         for line in where:
             page.say(line)
-    printed = [] if verdict.as_expected else verdict.history.output("stderr")[-6:]
+    explained = verdict.as_expected or any(finding.message for finding in verdict.findings)
+    printed = [] if explained else verdict.history.output("stderr")[-6:]
     if printed:
         page.heading("The last lines that it printed")
         for line in printed:
@@ -176,7 +177,7 @@ def next_steps(verdict: Verdict, lab: Lab) -> list[tuple[str, str]]:
     fix = (f"nox -s fix-{lab.name}", f"the solution: {lab.advice}")
     own = (f"nox -s check-{lab.name} -- my_attempt.py", f"your own fix of a copy of labs/{lab.program.name}, judged")
     if role == "check" and verdict.as_expected:
-        return [(f"diff my_attempt.py solutions/{lab.solution.name}", "compare it with ours")]
+        return [(f"diff {verdict.history.run['program']} solutions/{lab.solution.name}", "compare it with ours")]
     if role == "fix":
         return [(f"diff labs/{lab.program.name} solutions/{lab.solution.name}", "what was changed"), own]
     return {"failure": [control, fix, own], "control": [fix, own], "check": [fix]}[role]

@@ -79,6 +79,7 @@ def describe(request: Request, backend: Backend) -> tuple[Event, dict[str, Any]]
         "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "backend": backend.name,
         "limits": {**vars(limits), "changed": sorted(request.changes)},
+        "parts": [name for name, _ in parts],
         "seed": part["seed"],
         "constants": part["constants"],
         "expect": None if request.changes else REPRODUCED if role == "failure" else HEALTHY,
@@ -119,12 +120,12 @@ def end(process: subprocess.Popen[bytes]) -> None:
     assert process.stdin and process.stdout and process.stderr
     with contextlib.suppress(OSError):
         process.stdin.close()
+    process.stdout.close()  # a watcher that waits for us to read would not look at its lifeline
     try:
         process.wait(timeout=10)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    process.stdout.close()
     process.stderr.close()
 
 
@@ -144,10 +145,10 @@ def lines_until(process: subprocess.Popen[bytes], deadline: float) -> Iterator[b
 
 def new_folder(runs: Path, lab: str) -> Path:
     """runs/LAB/TIME, with runs/LAB/latest pointing at it."""
-    stamp = datetime.datetime.now().strftime("%Y-%m-%dT%H-%M-%S.%f")[:-3]
-    folder = runs / lab / stamp
+    stamp = datetime.datetime.now().strftime("%Y-%m-%dT%H-%M-%S")
+    folder = runs / lab / f"{stamp}-{secrets.token_hex(2)}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True)
         link = folder.parent / f".latest-{os.getpid()}"
         link.unlink(missing_ok=True)
         link.symlink_to(folder.name)
@@ -179,5 +180,5 @@ def once(request: Request, backend: Backend, runs: Path = ROOT / "runs", quiet: 
         raise HarnessFailed(f"asked for {limits.shm} bytes of /dev/shm and got {given}")
     verdict = judge(history, find(history))
     (folder / "verdict.json").write_text(json.dumps(verdict.as_dict(), indent=2) + "\n")
-    (folder / "timeline.svg").write_text(timeline.draw(history, verdict.findings))
+    (folder / "timeline.svg").write_text(timeline.draw(history, verdict.findings), encoding="utf-8")
     return verdict, folder

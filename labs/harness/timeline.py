@@ -55,7 +55,7 @@ def _deliveries(batches: list[Event], workers: int, x: Place) -> Iterator[str]:
         y = TOP + CHART + 14 + ROW * number
         yield f'<text x="8" y="{y + 12}">worker {number}</text>'
         for batch in batches:
-            if batch["worker"] == number:
+            if number in batch["workers"]:
                 yield f'<rect class="batch" x="{x(batch) - 2:.1f}" y="{y}" width="4" height="14"/>'
 
 

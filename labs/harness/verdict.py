@@ -44,19 +44,11 @@ class Verdict:
 def judge(history: History, findings: list[Finding]) -> Verdict:
     """Reproduced: what the lab is about was found. Healthy: nothing was found. Anything else proves neither."""
     run = history.run
-    found = {finding.id for finding in findings}
-    if found & set(run["lab_findings"]):
-        verdict = REPRODUCED
-    elif not found:
-        verdict = HEALTHY
-    else:
-        verdict = INCONCLUSIVE
-    if run["expect"] == REPRODUCED:
-        # All of it and nothing else: a lab that also fails in some other way is not the experiment it claims to be.
-        as_expected = found == set(run["lab_findings"])
-    elif run["expect"] == HEALTHY:
-        as_expected = verdict == HEALTHY
-    else:
-        as_expected = verdict != INCONCLUSIVE
+    found, wanted = {finding.id for finding in findings}, set(run["lab_findings"])
+    # A lab must show all of it and nothing else, or it is not the experiment it claims to be. For a learner's program
+    # one of the lab's findings is enough: the failure is still there.
+    reproduced = found == wanted if run["expect"] == REPRODUCED else bool(found & wanted)
+    verdict = REPRODUCED if reproduced else INCONCLUSIVE if found else HEALTHY
+    as_expected = verdict == run["expect"] if run["expect"] else verdict != INCONCLUSIVE
     code = AS_EXPECTED if as_expected else WRONG_USAGE if "not-a-program" in found else NOT_AS_EXPECTED
     return Verdict(verdict, as_expected, code, findings, history)

@@ -10,7 +10,6 @@ through a pipe, each line behind a key that changes with every run, and a line w
 import contextlib
 import ctypes
 import json
-import math
 import os
 import resource
 import secrets
@@ -21,13 +20,13 @@ import sys
 import time
 from typing import Any
 
+from labs.harness.proc import STACK_FILE, TICK, add_slow_facts, cpus, processes, shared_memory, stacks
+
 LOOK_SECONDS = 0.01  # at /dev/shm, which costs next to nothing
 SAMPLE_SECONDS = 0.05  # of every process
 SLOW_SAMPLE_SECONDS = 0.25  # of every thread
-STACK_SIGNAL = signal.SIGURG  # ignored by a process that has no handler for it
-STACK_FILE = "/tmp/.stacks"
 MOST_OUTPUT = 1 << 18
-TICK = os.sysconf("SC_CLK_TCK")
+LONGEST_LINE = 1 << 16
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
 
 libc = ctypes.CDLL(None)
@@ -40,90 +39,8 @@ def emit(kind: str, **facts: Any) -> None:
         view = view[os.write(1, view) :]
 
 
-def shared_memory() -> tuple[int, int]:
-    """Bytes of /dev/shm: in use, and in all."""
-    disk = os.statvfs("/dev/shm")
-    return (disk.f_blocks - disk.f_bfree) * disk.f_frsize, disk.f_blocks * disk.f_frsize
-
-
-def cpus() -> int:
-    """CPUs this container may use: those it is bound to, or its share of time on them if that is less."""
-    bound = len(os.sched_getaffinity(0))
-    quota, period = (read_text("/sys/fs/cgroup/cpu.max") or "max 1").split()
-    if quota == "max":
-        quota = read_text("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").strip() or "-1"
-        period = read_text("/sys/fs/cgroup/cpu/cpu.cfs_period_us").strip() or "1"
-    return min(bound, math.ceil(int(quota) / int(period))) if int(quota) > 0 else bound
-
-
-def read_text(path: str) -> str:
-    try:
-        with open(path) as file:
-            return file.read()
-    except OSError:
-        return ""
-
-
-def processes() -> dict[int, dict[str, Any]]:
-    """Every process that descends from this one: state, CPU seconds, threads, resident bytes."""
-    everybody = {}
-    for name in os.listdir("/proc"):
-        stat = read_text(f"/proc/{name}/stat") if name.isdigit() else ""
-        if stat:
-            fields = stat.rpartition(")")[2].split()
-            everybody[int(name)] = {
-                "state": fields[0],
-                "parent": int(fields[1]),
-                "cpu": (int(fields[11]) + int(fields[12])) / TICK,
-                "threads": int(fields[17]),
-                "rss": int(fields[21]) * resource.getpagesize(),
-            }
-    family: dict[int, dict[str, Any]] = {}
-    parents = {os.getpid()}
-    while parents:
-        children = {pid: facts for pid, facts in everybody.items() if facts["parent"] in parents and pid not in family}
-        family |= children
-        parents = set(children)
-    return family
-
-
-def add_slow_facts(sample: dict[int, dict[str, Any]]) -> None:
-    """Open files, and the context switches of all threads: a file to read for each thread, so not at every sample."""
-    for pid, facts in sample.items():
-        try:
-            facts["open_files"] = len(os.listdir(f"/proc/{pid}/fd"))
-            threads = os.listdir(f"/proc/{pid}/task")
-        except OSError:
-            continue
-        switches = 0
-        for thread in threads:
-            status = read_text(f"/proc/{pid}/task/{thread}/status")
-            switches += int(status.rpartition("nonvoluntary_ctxt_switches:")[2] or 0)
-        facts["involuntary_switches"] = switches
-
-
-def stacks() -> list[dict[str, Any]]:
-    """The Python stack of every process, asked for one after the other; they answer into one file."""
-    answers = []
-    for pid in sorted(processes()):
-        before = len(read_text(STACK_FILE))
-        try:
-            os.kill(pid, STACK_SIGNAL)
-        except ProcessLookupError:
-            continue
-        text, deadline = "", time.monotonic() + 0.5
-        while time.monotonic() < deadline:
-            time.sleep(0.02)
-            latest = read_text(STACK_FILE)[before:]
-            if latest and latest == text:
-                break
-            text = latest
-        answers.append({"pid": pid, "stack": text.strip()})
-    return answers
-
-
 class Quiet:
-    """How long nothing at all has happened: no event, every process asleep, no CPU time used."""
+    """How long nothing at all has happened: no event, every process asleep or stopped, no CPU time used."""
 
     def __init__(self) -> None:
         self.restart()
@@ -134,7 +51,7 @@ class Quiet:
 
     def observe(self, sample: dict[int, dict[str, Any]]) -> float:
         cpu = {pid: facts["cpu"] for pid, facts in sample.items()}
-        asleep = all(facts["state"] in "SZ" for facts in sample.values())
+        asleep = all(facts["state"] in "SZTt" for facts in sample.values())
         # The loader looks in on its workers every 5 s; that costs less than one tick of the CPU clock a process.
         busy = self.before is not None and (
             cpu.keys() != self.before.keys() or any(cpu[pid] - self.before[pid] > 2 / TICK for pid in cpu)
@@ -143,6 +60,12 @@ class Quiet:
             self.restart()
             self.before = cpu
         return time.monotonic() - self.since
+
+
+def _become_the_programs() -> None:
+    """Die with the watcher, and take Ctrl-C as any program does; the watcher itself does not."""
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Part:
@@ -155,15 +78,16 @@ class Part:
         self.unread: dict[str, bytes] = {"events": b"", "stdout": b"", "stderr": b""}
         self.output_left = MOST_OUTPUT
         events_read, events_write = os.pipe()
-        with open(STACK_FILE, "w"):
-            pass
+        with contextlib.suppress(OSError):
+            os.truncate(STACK_FILE, 0)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "labs.harness.conductor", str(events_write)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             pass_fds=[events_write],
-            preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL),
+            preexec_fn=_become_the_programs,
+            start_new_session=True,  # a program that signals its process group signals itself
             env={**os.environ, "LOADER_LAB_STACKS": STACK_FILE},
         )
         os.close(events_write)
@@ -186,9 +110,13 @@ class Part:
             return True
         except OSError:
             return False
-        *lines, self.unread[stream] = (self.unread[stream] + data).split(b"\n")
-        if not data and self.unread[stream]:
-            lines, self.unread[stream] = [self.unread[stream]], b""
+        if data:
+            self.quiet.restart()
+        *lines, rest = (self.unread[stream] + data).split(b"\n")
+        if rest and (not data or (stream != "events" and len(rest) > LONGEST_LINE)):
+            lines.append(rest)
+            rest = b""
+        self.unread[stream] = rest
         for line in lines:
             self.take(stream, line)
         return bool(data)
@@ -209,7 +137,6 @@ class Part:
         if facts is None:
             emit("foreign", part=self.name, text=text[:200])
             return
-        self.quiet.restart()
         emit(facts.pop("kind"), part=self.name, **facts)
 
     def close(self) -> None:
@@ -223,7 +150,8 @@ class Part:
 def kill_all() -> None:
     """End every process that descends from this one, and wait for them."""
     while left := [pid for pid, facts in processes().items() if facts["state"] != "Z"]:
-        for pid in left:
+        # The first process of a container can end all others at one blow, also those that flee by forking.
+        for pid in [-1] if os.getpid() == 1 else left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         reap()
@@ -285,6 +213,7 @@ def watch(part: Part, seconds: float, stall_seconds: float) -> None:
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Not dumpable: /proc/PID/fd of this process is closed to the program, which runs as the same user.
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     # Orphans come to this process, also where it is not the first of a container.

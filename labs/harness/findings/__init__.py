@@ -25,6 +25,7 @@ FINDINGS: dict[str, Callable[[History], Finding | None]] = {
     "unfinished": endings.unfinished,
     "duplicated": deliveries.duplicated,
     "lost": deliveries.lost,
+    "thrown-away": deliveries.thrown_away,
     "wrong-content": deliveries.wrong_content,
     "same-draws": deliveries.same_draws,
     "epochs-repeat": deliveries.epochs_repeat,

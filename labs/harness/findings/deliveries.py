@@ -7,6 +7,7 @@ from labs.harness.findings.finding import Evidence, Finding, some
 from labs.harness.history import History, Sample
 
 SAME_CONTENT = 4  # steps of 255 by which a pixel may differ: decoders and conversions round differently
+BY_CHANCE = 2  # equal draws among a few hundred are no evidence: two patches may happen to start at the same pixel
 
 
 def duplicated(history: History) -> Finding | None:
@@ -26,6 +27,19 @@ def duplicated(history: History) -> Finding | None:
             Evidence("deliveries of each sample", some(f"{n} times" for n in sorted(set(worst.values()))), "1"),
         ),
     )
+
+
+def thrown_away(history: History) -> Finding | None:
+    """Workers made more samples than arrived: somebody between them and the loop throws some away."""
+    for end in history.all("epoch_end"):
+        arrived = len(history.by_epoch.get(end["epoch"], []))
+        if end["handed_over"] > arrived:
+            return Finding(
+                "thrown-away",
+                "The workers loaded more samples than the loop was given; the rest was thrown away.",
+                (Evidence("samples from the workers in an epoch", str(end["handed_over"]), str(arrived)),),
+            )
+    return None
 
 
 def lost(history: History) -> Finding | None:
@@ -63,21 +77,23 @@ def wrong_content(history: History) -> Finding | None:
 
 
 def same_draws(history: History) -> Finding | None:
-    """Two workers delivered one sequence of contents, under different ids: they drew the same random numbers."""
+    """Where every content is meant to be new: the same one again within an epoch, in whatever order or place."""
+    if history.job.get("content") != "random":
+        return None
     for samples in history.by_epoch.values():
         for field in range(_fields(samples)):
-            by_worker: dict[int | None, list[tuple[int, str]]] = defaultdict(list)
-            for sample in samples:
-                by_worker[sample.worker].append((sample.id, sample.digests[field]))
-            pairs = list(combinations(sorted(by_worker.items(), key=str), 2))
-            same = [(a, b) for (a, left), (b, right) in pairs if _same_sequence(left, right)]
-            if same:
-                contents = [digest for sequence in by_worker.values() for _, digest in sequence]
+            contents = [sample.digests[field] for sample in samples]
+            if len(contents) - len(set(contents)) > BY_CHANCE:
+                by_worker: dict[int | None, set[str]] = defaultdict(set)
+                for sample in samples:
+                    by_worker[sample.worker].add(sample.digests[field])
+                pairs = list(combinations(by_worker.values(), 2))
+                common = sum(len(left & right) > BY_CHANCE for left, right in pairs)
                 return Finding(
                     "same-draws",
-                    "Different workers drew the same random numbers.",
+                    "The same random numbers were drawn more than once in an epoch.",
                     (
-                        Evidence("pairs of workers with equal sequences", f"{len(same)} of {len(pairs)}", "0"),
+                        Evidence("pairs of workers that drew the same", f"{common} of {len(pairs)}", "0"),
                         Evidence("distinct contents in an epoch", f"{len(set(contents))} of {len(contents)}", "all"),
                     ),
                 )
@@ -87,35 +103,33 @@ def same_draws(history: History) -> Finding | None:
 def epochs_repeat(history: History) -> Finding | None:
     if history.job.get("content") != "random" or len(history.by_epoch) < 2:
         return None
-    first, second = (
-        {sample.id: sample.digests for sample in history.by_epoch[epoch]} for epoch in sorted(history.by_epoch)[:2]
-    )
-    common = first.keys() & second.keys()
-    repeats = max(
-        (sum(first[id][field] == second[id][field] for id in common) for field in range(_fields(history.by_epoch[0]))),
-        default=0,
-    )
-    if repeats <= 0.05 * len(common):
-        return None
-    return Finding(
-        "epochs-repeat",
-        "The second epoch repeats the random numbers of the first.",
-        (Evidence("samples that are the same in both epochs", f"{repeats} of {len(common)}", "0"),),
-    )
+    first, second = (history.by_epoch[epoch] for epoch in sorted(history.by_epoch)[:2])
+    for field in range(min(_fields(first), _fields(second))):
+        seen = {sample.digests[field] for sample in first}
+        again = sum(sample.digests[field] in seen for sample in second)
+        if again > BY_CHANCE:
+            return Finding(
+                "epochs-repeat",
+                "The second epoch repeats random numbers of the first.",
+                (Evidence("contents that the first epoch had already", f"{again} of {len(second)}", "0"),),
+            )
+    return None
 
 
 def not_repeatable(history: History) -> Finding | None:
-    """The same program with the same torch.manual_seed, in a new process, delivered something else."""
-    once = {(sample.epoch, sample.id): sample.digests for sample in history.samples()}
-    again = {(sample.epoch, sample.id): sample.digests for sample in history.samples("again")}
-    common = once.keys() & again.keys()
-    different = sum(once[key] != again[key] for key in common)
-    if not different:
+    """The same program with the same torch.manual_seed, in a new process, did not deliver the same once more."""
+    if "again" not in history.run.get("parts", ()) or not history.first("exit", "again"):
+        return None
+    once, again = (
+        {(sample.epoch, sample.id): sample.digests for sample in history.samples(part)} for part in ("subject", "again")
+    )
+    different = sum(once.get(key) != again.get(key) for key in once.keys() | again.keys())
+    if not different or history.first("error"):
         return None
     return Finding(
         "not-repeatable",
         "The same torch.manual_seed gave other samples when the program was run again.",
-        (Evidence("samples that differ between the two runs", f"{different} of {len(common)}", "0"),),
+        (Evidence("samples that differ between the two runs", f"{different} of {len(once)}", "0"),),
     )
 
 
@@ -123,19 +137,15 @@ def _fields(samples: list[Sample]) -> int:
     return min((len(sample.digests) for sample in samples), default=0)
 
 
-def _same_sequence(left: list[tuple[int, str]], right: list[tuple[int, str]]) -> bool:
-    """Most places hold the same content under different ids, and it is not one content over and over."""
-    length = min(len(left), len(right))
-    equal = [a[1] for a, b in zip(left, right, strict=False) if a[1] == b[1] and a[0] != b[0]]
-    return length > 1 and len(equal) >= length / 2 and len(set(equal)) > len(equal) / 2
-
-
 def _alike(observed: tuple[str, ...], expected: tuple[str, ...]) -> bool:
+    """Of a random content only the shape and the kind of number are expected."""
     if len(observed) != len(expected):
         return False
     for one, other in zip(observed, expected, strict=True):
-        (shape, _, values), (other_shape, _, other_values) = one.partition(":"), other.partition(":")
+        (shape, kind, values), (other_shape, other_kind, other_values) = one.split("/"), other.split("/")
         pairs = zip(bytes.fromhex(values), bytes.fromhex(other_values), strict=False)
         if shape != other_shape or any(abs(a - b) > SAME_CONTENT for a, b in pairs):
+            return False
+        if not other_values and kind != other_kind:
             return False
     return True

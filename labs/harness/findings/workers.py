@@ -1,30 +1,38 @@
 """Findings about the workers: which there were, how many threads they had, and whether one can believe the record."""
 
-from collections import defaultdict
-
 from labs.harness.findings.finding import Evidence, Finding, some
 from labs.harness.history import History
 
-OWN_THREADS = 2  # of a worker: its main thread, and the one that feeds its results into the queue
+# Of a worker: its main thread, and the one that feeds its results into the queue. The main process has a few more
+# (torch's and OpenCV's pools, helpers of multiprocessing), so only a crowd there is worth a word.
+OWN_THREADS = 2
 
 
 def oversubscribed(history: History) -> Finding | None:
+    """A worker, or the main process, with far more threads than there are CPUs for them."""
     cpus = history.container.get("cpus", 0)
-    threads: dict[int, int] = defaultdict(int)
-    for batch in history.all("batch"):
-        if batch["threads"] is not None:
-            threads[batch["worker"]] = max(threads[batch["worker"]], batch["threads"] - OWN_THREADS)
-    most = max(threads.values(), default=0)
-    if not cpus or most <= 2 * cpus:
+    workers = {pid for event in history.all("workers") for pid in event["pids"]}
+    in_worker = max((batch["threads"] or 0 for batch in history.all("batch")), default=0) - OWN_THREADS
+    others = [
+        facts["threads"]
+        for sample in history.all("sample")
+        for pid, facts in sample["processes"].items()
+        if int(pid) not in workers
+    ]
+    in_main = max(others, default=0) - len(workers)  # it has one for each worker, to send it what it has to do
+    if not cpus or (in_worker <= 2 * cpus and in_main <= 8 * cpus):
         return None
-    evidence = [Evidence("threads of a worker, beside its own two", str(most), f"about {cpus}, the CPUs here")]
+    who, most = ("a worker", in_worker) if in_worker > 2 * cpus else ("the main process", in_main)
+    evidence = [Evidence(f"threads of {who}, beside its own", str(most), f"about {cpus}, the CPUs here")]
     switches, rate = beside_the_fix(history)
     if switches and rate:
         evidence.append(
             Evidence("involuntary context switches, to the fix", f"{switches:.0f} times as many", "as many")
         )
         evidence.append(Evidence("samples a second, to the fix", f"{rate:.2f} times as many", "as many"))
-    return Finding("oversubscribed", "Each worker has far more threads than the container has CPUs.", tuple(evidence))
+    return Finding(
+        "oversubscribed", f"{who.capitalize()} has far more threads than the container has CPUs.", tuple(evidence)
+    )
 
 
 def other_workers(history: History) -> Finding | None:
@@ -34,15 +42,15 @@ def other_workers(history: History) -> Finding | None:
         return None
     for epoch in history.finished_epochs():
         busy = {sample.worker for sample in history.by_epoch.get(epoch, [])}
-        delivering = len(busy - {None})
-        if delivering < wanted or None in busy:
-            started = len((history.first("workers") or {"pids": []})["pids"])
+        started = {len(event["pids"]) for event in history.all("workers")}
+        if len(busy - {None}) != wanted or None in busy or started != {wanted}:
+            by_main = " and the main process" if None in busy else ""
             return Finding(
                 "other-workers",
-                f"The work was done by {delivering} workers; the job has {wanted}.",
+                f"The work was done by {len(busy - {None})} workers{by_main}; the job has {wanted}.",
                 (
-                    Evidence("workers started", str(started), str(wanted)),
-                    Evidence("workers that delivered samples", str(delivering), str(wanted)),
+                    Evidence("workers started", some(sorted(started)) or "0", str(wanted)),
+                    Evidence("workers that delivered samples", str(len(busy - {None})), str(wanted)),
                 ),
             )
     methods = {event["start_method"] for event in history.all("workers")}
