@@ -4,6 +4,7 @@ The engine is started for these tests and stopped after them. Where that is not 
 are skipped; REQUIRE_ENGINE=1 turns a skip into a failure.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -324,6 +325,29 @@ def test_no_permission_on_the_socket_is_said(docker: Engine, tmp_path: Path) -> 
     for folder in list(tmp_path.parents)[:2]:
         folder.chmod(0o700)
     assert "you may not talk to docker: join the group of its socket, or use sudo" in answer.stdout, answer.stderr
+
+
+def test_the_image_is_built_where_it_is_missing(docker: Engine, tmp_path: Path) -> None:
+    """With a base in reach (the stand-in, under the real one's name): progress, then the lab runs in it."""
+    base = next(
+        line for line in (ROOT / "docker" / "Dockerfile").read_text().splitlines() if line.startswith("ARG BASE=")
+    )
+    docker.ask("tag", engine.BASE, base.removeprefix("ARG BASE="))
+    docker.ask("rmi", "--no-prune", image(), "loader-lab")
+    result = loader_lab("--container", "docker", "--runs", str(tmp_path), DOCKER_BUILDKIT="0")
+    docker.ask("rmi", "--no-prune", base.removeprefix("ARG BASE="))
+    assert result.returncode == 0 and "REPRODUCED, as it should" in result.stdout, result.stderr
+    assert "building the image" in result.stderr and "Step 1/" in result.stderr
+
+
+def test_a_kill_for_memory_is_told_from_a_bus_error(docker: Engine, tmp_path: Path) -> None:
+    """2 GB of shared memory, but 420 MB of memory in all: the cache fills that, and the kernel kills whom it likes."""
+    result = loader_lab("--container", "docker", "--shm", "2g", "--memory", "420m", "--runs", str(tmp_path), "--json")
+    assert result.returncode in (1, 99)
+    if result.returncode == 1:  # it was not the watcher
+        finding = json.loads(result.stdout)["findings"][0]
+        assert finding["id"] in ("worker-died", "unfinished")
+        assert "killed by signal 9" in finding["evidence"][0]["observed"]
 
 
 def test_an_image_that_cannot_be_built_is_one_sentence(docker: Engine, tmp_path: Path) -> None:
