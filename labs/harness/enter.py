@@ -52,7 +52,8 @@ def cover(folder: str, size: int, keep: list[str]) -> None:
     covered = os.path.realpath(folder)
     if not os.path.isdir(covered):
         return
-    needed = sorted({path for path in map(os.path.realpath, keep) if path.startswith(f"{covered}/")})
+    below = {path for path in map(os.path.realpath, keep) if path.startswith(f"{covered}/")}
+    needed = sorted(path for path in below if os.path.exists(path))
     handles = {path: os.open(path, os.O_PATH) for path in needed}
     mount("tmpfs", covered, "tmpfs", MS_NOSUID | MS_NODEV, f"size={size},mode=1777")
     for path, handle in handles.items():
