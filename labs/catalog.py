@@ -34,19 +34,24 @@ class Lab:
     workers: int
     control: Control
     advice: str  # what the fix does
-    module: str = ""  # file name without .py, where it is not the lab's name
+    module: str = ""  # file name without .py, where the lab's name cannot be it
     limits: Limits = field(default_factory=Limits)
     epochs: int = 1
     random_content: bool = False  # every sample is meant to be new, and a run to be repeatable with torch.manual_seed
+    any_start_method: bool = False  # another way to start workers is a fix here, and not a way out
     beside_fix: bool = False  # the failure is measured against the fix, in the same container
 
     @property
+    def file(self) -> str:
+        return self.module or self.name.replace("-", "_")
+
+    @property
     def program(self) -> Path:
-        return ROOT / "labs" / f"{self.module or self.name}.py"
+        return ROOT / "labs" / f"{self.file}.py"
 
     @property
     def solution(self) -> Path:
-        return ROOT / "solutions" / f"{self.module or self.name}.py"
+        return ROOT / "solutions" / f"{self.file}.py"
 
     def job(self, workers: int, start_method: str) -> dict[str, Any]:
         """All that a program has to deliver to be called healthy."""
@@ -54,7 +59,7 @@ class Lab:
             "ids": list(range(self.samples)),
             "epochs": self.epochs,
             "workers": workers,
-            "start_method": start_method,
+            "start_method": None if self.any_start_method else start_method,
             "content": "random" if self.random_content else "fixed",
             "signatures": contents().get(self.name, {}),
         }
@@ -124,6 +129,62 @@ LABS: dict[str, Lab] = {
             epochs=2,
             control=Control("one worker", constants={"NUM_WORKERS": 1}, workers=1),
             advice="deal the shards to the workers: shards[worker.id :: worker.num_workers]",
+        ),
+        Lab(
+            name="shm-batches",
+            fails="ordinary batches do not fit in 64 MB of /dev/shm: No space left on device",
+            findings=("shm-full",),
+            samples=96,
+            workers=2,
+            control=Control("2 GB of shared memory", limits={"shm": 2 << 30}),
+            advice="send bytes and make floats after the journey, in batches that fit: a budget for what is in flight",
+        ),
+        Lab(
+            name="freeze-shm",
+            fails="the same batches through a collate_fn of one's own: waits for ever, in silence",
+            findings=("stalled",),
+            samples=96,
+            workers=2,
+            control=Control("2 GB of shared memory", limits={"shm": 2 << 30}),
+            advice="torch's own collate inside yours, a budget for what is in flight, and a timeout",
+        ),
+        Lab(
+            name="freeze-result",
+            fails="a worker returns what cannot be pickled: waits for ever, in silence",
+            findings=("stalled",),
+            samples=48,
+            workers=2,
+            control=Control("no worker processes", constants={"NUM_WORKERS": 0}, workers=0),
+            advice="return plain data, or classes that the module has a name for",
+        ),
+        Lab(
+            name="deadlock",
+            fails="a thread holds a lock at the moment of fork: every worker waits for it for ever",
+            findings=("stalled",),
+            samples=48,
+            workers=2,
+            any_start_method=True,
+            control=Control("workers started with forkserver", limits={"start_method": "forkserver"}),
+            advice="no threads before the workers, or workers that are not forked",
+        ),
+        Lab(
+            name="fds",
+            fails="a loop that keeps a part of every batch: Too many open files",
+            findings=("no-files",),
+            samples=300,
+            workers=2,
+            limits=Limits(open_files=256),
+            control=Control("1024 open files", limits={"open_files": 1024}),
+            advice="keep a copy (clone), not a view of the batch",
+        ),
+        Lab(
+            name="corrupt",
+            fails="one image that cannot be read ends the epoch for all others",
+            findings=("raised",),
+            samples=48,
+            workers=2,
+            control=Control("no unreadable image", constants={"UNREADABLE": 0}),
+            advice="leave it out, count it and name it, and stop only when there are too many",
         ),
     )
 }

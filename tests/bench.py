@@ -47,7 +47,7 @@ def bare(lab: Lab) -> None:
     _, plan = describe(request, backend)
     for _, part in plan["parts"]:
         argv = [sys.executable, "-c", BARE, part["program"], str(part["epochs"]), part["start_method"]]
-        container.start(backend, argv, request.limits, "bench", lab.program).communicate()
+        container.start(backend, argv, request.limits, f"loader-lab-{os.getpid()}-bench", lab.program).communicate()
 
 
 def through_harness(lab: Lab) -> None:

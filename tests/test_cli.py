@@ -116,13 +116,13 @@ def test_a_hang_shows_where_everybody_stands(tmp_path: Path) -> None:
     (tmp_path / "attempt.py").write_text(in_worker("__import__('threading').Event().wait()"))
     result = loader_lab("check", "pickle", tmp_path / "attempt.py", runs=tmp_path)
     assert result.returncode == 1 and "The program hangs" in result.stdout
-    assert "Where each process stands" in result.stdout and "worker 0: File" in result.stdout
+    assert "where worker 0 stands" in result.stdout and "__getitem__ (attempt.py:" in result.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["lab", "smh"], "there is no lab called 'smh'; there are: shm, pickle, opencv, augment, shards"),
+        (["lab", "smh"], f"there is no lab called 'smh'; there are: {', '.join(LABS)}"),
         (["mend", "shm"], "invalid choice: 'mend'"),
         (["check", "shm"], "name the file to judge: nox -s check-shm -- my_attempt.py"),
         (["check", "shm", "nowhere.py"], "there is no file nowhere.py that can be read"),

@@ -17,7 +17,9 @@ from labs.harness.limits import ROOT, Limits, Refused, parse_size
 def inside(script: str, limits: Limits | None = None, program: Path = ROOT / "none.py") -> str:
     """What a shell script prints inside a namespace container."""
     backend = BACKENDS["namespace"]
-    process = container.start(backend, ["/bin/sh", "-c", f"({script}) 2>&1"], limits or Limits(), "test", program)
+    process = container.start(
+        backend, ["/bin/sh", "-c", f"({script}) 2>&1"], limits or Limits(), f"loader-lab-{os.getpid()}-test", program
+    )
     return process.communicate(timeout=30)[0].decode().strip()
 
 

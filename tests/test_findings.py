@@ -62,6 +62,8 @@ TRIPS: dict[str, list[Events]] = {
         [*ALL, h.epoch_end(), *h.done(replaced=["DataLoader.__iter__"])],
     ],
     "bus-error": [[*UP, dead(-7, 100), *h.done()], [*UP, dead(-7, 96), *h.done()]],
+    "shm-full": [[*UP, h.error("Caught:\nRuntimeError: unable to allocate shared memory(shm)", "RuntimeError")]],
+    "no-files": [[*UP, h.error("Too many open files. Communication", "RuntimeError"), *h.done()]],
     "unpicklable": [[*START, h.error("no", "PicklingError", unpicklable=["dataset.f"]), *h.done()]],
     "worker-died": [[*UP, dead(-9, 0), *h.done()], [*UP, dead(3, 0), *h.done()], [*UP, dead(-7, 10), *h.done()]],
     "raised": [[*UP, h.error(), *h.done()], [*UP, h.error("", "MemoryError"), *h.done()]],
@@ -109,6 +111,8 @@ TRIPS: dict[str, list[Events]] = {
 }  # fmt: skip
 
 DOES_NOT_TRIP: dict[str, list[Events]] = {
+    "shm-full": [[*UP, h.error("unable to do it", "RuntimeError"), *h.done()]],
+    "no-files": [[*UP, h.error("Too many cooks", "OSError"), *h.done()]],
     "bus-error": [[*UP, dead(-7, 90), *h.done()], [*UP, dead(-9, 100), *h.done()]],
     "unpicklable": [
         [*ALL, h.error("no", "PicklingError", unpicklable=["dataset.f"]), *h.done()],

@@ -33,6 +33,8 @@ class Harness:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            # Whoever started the tests may have told them to ignore a closed terminal (nohup).
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
         )
         self.everybody: set[psutil.Process] = set()
 

@@ -113,7 +113,7 @@ class Probe:
             return None
 
 
-def load(path: Path, constants: dict[str, Any]) -> Callable[[], Any]:
+def load(path: Path, constants: dict[str, Any]) -> Any:
     """Import the program the way Python would if it lay beside us, so that workers can import it too."""
     sys.path.insert(0, str(path.parent))
     if path.stem in sys.modules or path.stem in sys.stdlib_module_names:
@@ -126,10 +126,9 @@ def load(path: Path, constants: dict[str, Any]) -> Callable[[], Any]:
         if not hasattr(program, name):
             raise NotAProgram(f"{path.name} has no constant {name}")
         setattr(program, name, value)
-    make_loader: Callable[[], Any] | None = getattr(program, "make_loader", None)
-    if not callable(make_loader):
+    if not callable(getattr(program, "make_loader", None)):
         raise NotAProgram(f"{path.name} has no function make_loader(): it must return the DataLoader to be judged")
-    return make_loader
+    return program
 
 
 def describe(batch: Any) -> dict[str, Any]:
@@ -207,11 +206,11 @@ def chain(error: BaseException) -> list[dict[str, str]]:
     return links
 
 
-def run_epochs(loader: Any, epochs: int, report: Reporter, probe: Probe) -> None:
+def run_epochs(train: Callable[[Any], Any], loader: Any, epochs: int, report: Reporter, probe: Probe) -> None:
     for epoch in range(epochs):
         before, handed_over = resource.getrusage(resource.RUSAGE_CHILDREN), probe.handed_over
         report("epoch", epoch=epoch)
-        for batch in loader:
+        for batch in train(loader):
             described = look_into(batch)
             workers = probe.came_from(described["ids"])
             threads = probe.threads(workers[0] if workers else None)
@@ -265,12 +264,14 @@ def conduct(plan: dict[str, Any], report: Reporter) -> None:
         nonlocal loader
         try:
             torch.manual_seed(plan["seed"])
-            made = load(Path(plan["program"]), plan["constants"])()
+            program = load(Path(plan["program"]), plan["constants"])
+            made = program.make_loader()
             if not isinstance(made, DataLoader):
                 raise NotAProgram(f"make_loader() returned {type(made).__name__}, not a torch DataLoader")
             loader = made
             report("loader", num_workers=loader.num_workers, batch_size=loader.batch_size)
-            run_epochs(loader, plan["epochs"], report, probe)
+            # A program may bring its own loop over an epoch, which hands on each batch; the plain one is the default.
+            run_epochs(getattr(program, "train", iter), loader, plan["epochs"], report, probe)
         except BaseException as error:
             return error
         return None

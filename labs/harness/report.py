@@ -78,19 +78,6 @@ def sparkline(history: History, width: int = 40) -> str:
     return line
 
 
-def standing(history: History) -> list[str]:
-    """For a hang: where each process stands, by the innermost line of its main thread."""
-    event = history.first("stall") or history.first("overtime")
-    pids = (history.first("workers") or {"pids": []})["pids"]
-    lines = []
-    for process in event["stacks"] if event else []:
-        who = f"worker {pids.index(process['pid'])}" if process["pid"] in pids else f"process {process['pid']}"
-        main_thread = process["stack"].split("\n\n")[-1]
-        frames = [line.strip() for line in main_thread.splitlines() if line.strip().startswith("File")]
-        lines.append(f"{who}: {frames[0] if frames else 'gave no stack'}")
-    return lines
-
-
 class Page:
     """Lines for a terminal, or for a file, at most WIDTH wide."""
 
@@ -144,16 +131,11 @@ def write(page: Page, verdict: Verdict, lab: Lab, folder: Path) -> None:
 
 
 def show_messages(page: Page, verdict: Verdict) -> None:
-    """What torch or Python said, word for word; for a hang, where everybody stands."""
+    """What torch or Python said, word for word."""
     for finding in verdict.findings:
         if finding.message:
             page.heading("In its own words")
             page.say(finding.message, "yellow")
-    where = standing(verdict.history)
-    if where:
-        page.heading("Where each process stands")
-        for line in where:
-            page.say(line)
     explained = verdict.as_expected or any(finding.message for finding in verdict.findings)
     printed = [] if explained else verdict.history.output("stderr")[-6:]
     if printed:

@@ -17,6 +17,8 @@ FINDINGS: dict[str, Callable[[History], Finding | None]] = {
     "not-a-program": endings.not_a_program,
     "tampered": workers.tampered,
     "bus-error": endings.bus_error,
+    "shm-full": endings.shm_full,
+    "no-files": endings.no_files,
     "unpicklable": endings.unpicklable,
     "worker-died": endings.worker_died,
     "raised": endings.raised,

@@ -1,5 +1,7 @@
 """Findings about how a run ended: dead, hung, or stopped by an exception."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 from labs.harness.findings.finding import Evidence, Finding, megabytes, some
@@ -31,6 +33,40 @@ def bus_error(history: History) -> Finding | None:
             ),
         ),
         _deepest(error, "killed by signal"),
+    )
+
+
+def shm_full(history: History) -> Finding | None:
+    error = history.first("error")
+    message = _deepest(error, "unable to allocate shared memory") if error else ""
+    if not error or "unable to allocate shared memory" not in message:
+        return None
+    return Finding(
+        "shm-full",
+        "A batch did not fit into what was left of /dev/shm.",
+        (
+            Evidence("size of /dev/shm", megabytes(error["shm_total"]), "room for all batches in flight"),
+            Evidence("batches before the exception", str(len(list(history.all("batch")))), "all"),
+        ),
+        message.splitlines()[-1],
+    )
+
+
+def no_files(history: History) -> Finding | None:
+    error = history.first("error")
+    message = _deepest(error, "Too many open files") if error else ""
+    if not error or "Too many open files" not in message:
+        return None
+    samples = [facts.get("open_files", 0) for sample in history.all("sample") for facts in sample["processes"].values()]
+    limit = history.container["open_files"]
+    return Finding(
+        "no-files",
+        "A process came to the end of the files it may have open.",
+        (
+            Evidence("open files of one process, when last looked at", str(max(samples, default=0)), f"under {limit}"),
+            Evidence("batches before the exception", str(len(list(history.all("batch")))), "all"),
+        ),
+        message.splitlines()[-1],
     )
 
 
@@ -67,7 +103,7 @@ def unpicklable(history: History) -> Finding | None:
 
 def raised(history: History) -> Finding | None:
     error = history.first("error")
-    if not error or bus_error(history) or worker_died(history) or unpicklable(history):
+    if not error or any(check(history) for check in (bus_error, shm_full, no_files, worker_died, unpicklable)):
         return None
     first = error["chain"][0]
     return Finding(
@@ -82,14 +118,33 @@ def stalled(history: History) -> Finding | None:
     event = history.first("stall")
     if not event:
         return None
+    said = [line for line in history.output("stderr") if re.match(r"\S*(Error|Exception)\b", line)]
     return Finding(
         "stalled",
         "The program hangs: no batch came, and every process slept.",
         (
             Evidence("seconds without a batch or any CPU time", f"{event['seconds']:.1f}", "0"),
-            Evidence("processes asleep", str(len(event["stacks"])), "some at work"),
+            *(Evidence(f"where {who} stands", where, "at work") for who, where in standing(history)),
         ),
+        said[-1] if said else "",
     )
+
+
+def standing(history: History) -> list[tuple[str, str]]:
+    """For a hang: where the main process and each worker stand, in the program's own file if they are in it."""
+    event = history.first("stall") or history.first("overtime") or {"stacks": []}
+    pids = (history.first("workers") or {"pids": []})["pids"]
+    program = Path(history.run.get("program", "")).name
+    places = []
+    for process in event["stacks"]:
+        main_thread = process["stack"].split("\n\n")[-1]
+        frames = re.findall(r'File "(.+)", line (\d+) in (\S+)', main_thread)
+        own = [frame for frame in frames if Path(frame[0]).name == program]
+        if frames and (process["pid"] in pids or "run_epochs" in main_thread or own):
+            file, line, function = (own or frames)[0]
+            who = f"worker {pids.index(process['pid'])}" if process["pid"] in pids else "the main process"
+            places.append((who, f"{function} ({Path(file).name}:{line})"))
+    return places
 
 
 def overtime(history: History) -> Finding | None:
@@ -97,8 +152,9 @@ def overtime(history: History) -> Finding | None:
     if not event:
         return None
     seconds = f"{event['seconds']:g} s"
+    where = (Evidence(f"where {who} stands", place, "done") for who, place in standing(history))
     return Finding(
-        "overtime", "The program was not done within its time.", (Evidence("time", f"over {seconds}", seconds),)
+        "overtime", "The program was not done within its time.", (Evidence("time", f"over {seconds}", seconds), *where)
     )
 
 

@@ -54,7 +54,7 @@ def other_workers(history: History) -> Finding | None:
                 ),
             )
     methods = {event["start_method"] for event in history.all("workers")}
-    if methods - {method}:
+    if method and methods - {method}:
         return Finding(
             "other-workers",
             f"The workers were started with {some(sorted(map(str, methods)))}; the job says {method}.",
