@@ -108,9 +108,9 @@ def test_the_watcher_is_not_disturbed(check: Check, code: str) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "import os; open('/tmp/.stacks', 'wb').write(bytes([255]) * 99)" + HANG,
-        "import os; os.unlink('/tmp/.stacks'); os.mkdir('/tmp/.stacks')" + HANG,
-        "import os; os.unlink('/tmp/.stacks'); os.mkfifo('/tmp/.stacks')" + HANG,
+        "import os; open(os.environ['LOADER_LAB_STACKS'], 'wb').write(bytes([255]) * 99)" + HANG,
+        "import os; f = os.environ['LOADER_LAB_STACKS']; os.unlink(f); os.mkdir(f)" + HANG,
+        "import os; f = os.environ['LOADER_LAB_STACKS']; os.unlink(f); os.mkfifo(f)" + HANG,
         "import subprocess; [subprocess.Popen(['sleep', '1000']) for _ in range(100)]" + HANG,
     ],
 )

@@ -237,10 +237,12 @@ def test_here_refuses_where_it_would_fill_more_than_the_limit(docker: Engine) ->
 
 
 def test_here_leaves_its_neighbours_alone(docker: Engine) -> None:
-    """Other processes of the container, a learner's editor for one, are still there after a run."""
-    script = "sleep 300 & python -m labs.harness lab pickle > /tmp/out; kill -0 $! && echo alive; cat /tmp/out"
+    """Other processes of the container, a learner's editor for one, are still there; nothing of ours is in /tmp."""
+    script = (
+        "sleep 300 & python -m labs.harness lab pickle > /tmp/out; kill -0 $! && echo alive; echo /tmp/*; cat /tmp/out"
+    )
     result = run_image("-c", script, options=("--entrypoint", "sh"))
-    assert result.stdout.startswith("alive") and "REPRODUCED" in result.stdout
+    assert result.stdout.startswith("alive\n/tmp/out /tmp/runs\n") and "REPRODUCED" in result.stdout
 
 
 def test_the_devcontainer_runs_a_lab_with_nox(docker: Engine, workshop: Path) -> None:

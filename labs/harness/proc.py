@@ -9,7 +9,6 @@ import time
 from typing import Any
 
 STACK_SIGNAL = signal.SIGURG  # ignored by a process that has no handler for it
-STACK_FILE = "/tmp/.stacks"
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -77,20 +76,20 @@ def add_slow_facts(sample: dict[int, dict[str, Any]]) -> None:
         facts["involuntary_switches"] = switches
 
 
-def stacks(seconds: float = 3.0) -> list[dict[str, Any]]:
-    """The Python stack of every process that knows how to give it, one after the other; they answer into one file."""
+def stacks(file: str, seconds: float = 3.0) -> list[dict[str, Any]]:
+    """The Python stack of every process that knows how to give it, one after the other; all answer into this file."""
     answers = []
     deadline = time.monotonic() + seconds
     for pid in sorted(processes()):
         caught = int((read_text(f"/proc/{pid}/status").partition("SigCgt:")[2].split() or ["0"])[0], 16)
         if not caught >> (STACK_SIGNAL - 1) & 1:
             continue
-        before, text = len(read_text(STACK_FILE)), ""
+        before, text = len(read_text(file)), ""
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, STACK_SIGNAL)
         while time.monotonic() < deadline:
             time.sleep(0.01)
-            latest = read_text(STACK_FILE)[before:]
+            latest = read_text(file)[before:]
             if latest and latest == text:
                 break
             text = latest

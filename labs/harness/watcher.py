@@ -14,13 +14,15 @@ import os
 import resource
 import secrets
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from typing import Any
 
-from labs.harness.proc import STACK_FILE, TICK, add_slow_facts, cpus, processes, shared_memory, stacks
+from labs.harness.proc import TICK, add_slow_facts, cpus, processes, shared_memory, stacks
 
 LOOK_SECONDS = 0.01  # at /dev/shm, which costs next to nothing
 SAMPLE_SECONDS = 0.05  # of every process
@@ -78,8 +80,7 @@ class Part:
         self.unread: dict[str, bytes] = {"events": b"", "stdout": b"", "stderr": b""}
         self.output_left = MOST_OUTPUT
         events_read, events_write = os.pipe()
-        with contextlib.suppress(OSError):
-            os.truncate(STACK_FILE, 0)
+        self.stack_file = f"{os.environ['TMPDIR']}/.stacks-{name}"
         self.process = subprocess.Popen(
             [sys.executable, "-m", "labs.harness.conductor", str(events_write)],
             stdin=subprocess.PIPE,
@@ -88,7 +89,7 @@ class Part:
             pass_fds=[events_write],
             preexec_fn=_become_the_programs,
             start_new_session=True,  # a program that signals its process group signals itself
-            env={**os.environ, "LOADER_LAB_STACKS": STACK_FILE},
+            env={**os.environ, "LOADER_LAB_STACKS": self.stack_file},
         )
         os.close(events_write)
         assert self.process.stdin and self.process.stdout and self.process.stderr
@@ -199,10 +200,10 @@ def watch(part: Part, seconds: float, stall_seconds: float) -> None:
                 next_sample = now + SAMPLE_SECONDS
                 quiet = part.quiet.observe(sample)
                 if quiet >= stall_seconds:
-                    emit("stall", part=part.name, seconds=round(quiet, 3), stacks=stacks())
+                    emit("stall", part=part.name, seconds=round(quiet, 3), stacks=stacks(part.stack_file))
                     break
             if now >= deadline:
-                emit("overtime", part=part.name, seconds=seconds, stacks=stacks())
+                emit("overtime", part=part.name, seconds=seconds, stacks=stacks(part.stack_file))
                 break
     if part.process.poll() is None:
         part.process.kill()
@@ -229,8 +230,11 @@ def main() -> None:
         kernel=os.uname().release,
         python=sys.version.split()[0],
     )
+    # Where the container is not ours alone, neither is its /tmp: leave nothing there.
+    os.environ["TMPDIR"] = tempfile.mkdtemp(prefix="loader-lab-", dir="/tmp")
     for name, part_plan in plan["parts"]:
         watch(Part(name, part_plan), plan["seconds"], plan["stall_seconds"])
+    shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
     emit("end")
 
 
