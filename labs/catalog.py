@@ -186,5 +186,24 @@ LABS: dict[str, Lab] = {
             control=Control("no unreadable image", constants={"UNREADABLE": 0}),
             advice="leave it out, count it and name it, and stop only when there are too many",
         ),
+        Lab(
+            name="handles",
+            fails="a file opened in __init__ is shared by forked workers: torn and missing records",
+            findings=("lost", "wrong-content"),
+            samples=500,
+            workers=4,
+            control=Control("one worker", constants={"NUM_WORKERS": 1}, workers=1),
+            advice="open the file in each worker, and divide the records",
+        ),
+        Lab(
+            name="sql",
+            fails="a database connection on the dataset cannot be sent to a worker",
+            findings=("unpicklable",),
+            samples=48,
+            workers=2,
+            limits=Limits(start_method="forkserver"),
+            control=Control("workers started with fork", limits={"start_method": "fork"}),
+            advice="read what you need once, close the connection, and send plain arrays",
+        ),
     )
 }

@@ -12,7 +12,68 @@ RETURN_IMAGES = "return DataLoader(dataset, batch_size=BATCH_SIZE, num_workers=N
 READ = "        image = cv2.imread(str(self.paths[index]))\n"
 KEEP = "to_look_at.append(images[0])"
 
+READ_RECORD = "while len(data := self.file.read(RECORD.itemsize)) == RECORD.itemsize:"
+OPEN = 'self.file = path.open("rb")'
+LAZY = """\
+    @property
+    def database(self):
+        if not hasattr(self, "_connection"):
+            self._connection = sqlite3.connect(self.folder / "images.db")
+        return self._connection
+
+    def describe"""
+CONNECT = '        self.database = sqlite3.connect(folder / "images.db")\n'
+RETURN_LABELLED = "return DataLoader(LabelledImages(make_images()), batch_size=BATCH_SIZE, num_workers=NUM_WORKERS)"
+
 WRONG = [
+    Fix(
+        "handles",
+        "a lock around the read: what is torn is what has been read ahead",
+        (
+            (
+                'self.file = path.open("rb")',
+                'self.file = path.open("rb")\n        self.lock = torch.multiprocessing.Lock()',
+            ),
+            (
+                READ_RECORD,
+                "while True:\n"
+                "            with self.lock:\n"
+                "                data = self.file.read(RECORD.itemsize)\n"
+                "            if len(data) < RECORD.itemsize:\n"
+                "                return",
+            ),
+        ),
+        ("wrong-content",),
+    ),
+    Fix(
+        "handles",
+        "opened in each worker, and the work not divided",
+        (
+            (OPEN, "self.path = path"),
+            (READ_RECORD, f'self.file = self.path.open("rb")\n        {READ_RECORD}'),
+        ),
+        ("duplicated",),
+    ),
+    Fix("handles", "one worker", (("NUM_WORKERS = 4", "NUM_WORKERS = 1"),), ("other-workers",)),
+    Fix(
+        "handles",
+        "nonsense left out",
+        ((READ_RECORD, READ_RECORD.replace("== RECORD.itemsize:", "== RECORD.itemsize and data[2:4] == bytes(2):")),),
+        ("lost",),
+    ),
+    Fix(
+        "sql",
+        "back to fork",
+        ((RETURN_LABELLED, f'{RETURN_LABELLED[:-1]}, multiprocessing_context="fork")'),),
+        ("other-workers",),
+    ),
+    Fix("sql", "no worker processes", (("NUM_WORKERS = 2", "NUM_WORKERS = 0"),), ("other-workers",)),
+    Fix(
+        "sql",
+        "a connection that threads may share",
+        ((CONNECT, CONNECT.replace('"images.db")', '"images.db", check_same_thread=False)')),),
+        ("unpicklable",),
+    ),
     Fix(
         "shm-batches", "another sharing strategy", ((RETURN_PHOTOS, f"{STRATEGY}\n    {RETURN_PHOTOS}"),), ("shm-full",)
     ),
@@ -103,6 +164,51 @@ WRONG = [
 ]
 
 RIGHT = [
+    Fix(
+        "handles",
+        "positional reads, which have no position to share",
+        (
+            (
+                f"        {READ_RECORD}\n            record = np.frombuffer(data, RECORD)[0]\n",
+                "        worker = torch.utils.data.get_worker_info()\n"
+                "        for number in range(worker.id, RECORDS, worker.num_workers):\n"
+                "            data = __import__('os').pread(self.file.fileno(), 100, 100 * number)\n"
+                "            record = np.frombuffer(data, RECORD)[0]\n",
+            ),
+        ),
+    ),
+    Fix(
+        "handles",
+        "mapped into memory",
+        (
+            (OPEN, "self.records = np.memmap(path, RECORD)"),
+            (
+                f"        {READ_RECORD}\n            record = np.frombuffer(data, RECORD)[0]\n",
+                "        worker = torch.utils.data.get_worker_info()\n"
+                "        for record in self.records[worker.id :: worker.num_workers]:\n",
+            ),
+        ),
+    ),
+    Fix(
+        "sql",
+        "a connection for each worker, made when it is first needed",
+        (
+            (CONNECT, ""),
+            (
+                "    def describe",
+                LAZY,
+            ),
+            ('return int(self.database.execute("select count(*) from images").fetchone()[0])', "return IMAGES"),
+        ),
+    ),
+    Fix(
+        "sql",
+        "a new connection for each question",
+        (
+            (CONNECT, ""),
+            ("self.database.execute", 'sqlite3.connect(self.folder / "images.db").execute'),
+        ),
+    ),
     Fix("shm-batches", "batches of two", (("BATCH_SIZE = 24", "BATCH_SIZE = 2"),)),
     Fix(
         "shm-batches",
