@@ -20,6 +20,7 @@ from labs.catalog import LABS, Lab  # noqa: E402
 
 nox.needs_version = ">=2025.10"
 nox.options.sessions = []
+nox.options.default_venv_backend = "venv"
 
 ENV = ROOT / ".nox" / "env"
 # The lab image has everything in it already, and says so.

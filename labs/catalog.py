@@ -34,6 +34,7 @@ class Lab:
     workers: int
     control: Control
     advice: str  # what the fix does
+    at_home: str  # for somebody who has this failure in a job of their own
     module: str = ""  # file name without .py, where the lab's name cannot be it
     limits: Limits = field(default_factory=Limits)
     epochs: int = 1
@@ -84,6 +85,7 @@ LABS: dict[str, Lab] = {
             epochs=2,
             control=Control("2 GB of shared memory", limits={"shm": 2 << 30}),
             advice="keep the cache as uint8, size it by what is free in /dev/shm, and reserve it at the start",
+            at_home="see df -h /dev/shm; start the container with --shm-size=2g (compose: shm_size), or need less",
         ),
         Lab(
             name="pickle",
@@ -95,6 +97,7 @@ LABS: dict[str, Lab] = {
             limits=Limits(start_method="forkserver"),
             control=Control("workers started with fork", limits={"start_method": "fork"}),
             advice="use a function of the module, or a callable class, in place of the lambda",
+            at_home="the expression above names it; pickle.dumps(dataset) finds it without a loader",
         ),
         Lab(
             name="opencv",
@@ -105,6 +108,7 @@ LABS: dict[str, Lab] = {
             limits=Limits(cpus=2, env={"OPENCV_FOR_THREADS_NUM": "64"}),
             control=Control("a pool of the container's size", limits={"env": {"OPENCV_FOR_THREADS_NUM": "2"}}),
             advice="call cv2.setNumThreads(0) in each worker: the workers are the parallelism",
+            at_home="OPENCV_FOR_THREADS_NUM=1 in the environment, or cv2.setNumThreads(0) in a worker_init_fn",
             beside_fix=True,
         ),
         Lab(
@@ -119,6 +123,7 @@ LABS: dict[str, Lab] = {
                 "no worker processes: one generator, never copied", constants={"NUM_WORKERS": 0}, workers=0
             ),
             advice="make the generators in each worker, from the worker's own seed",
+            at_home="look for a generator that the dataset holds, and for cv2.randn and cv2.randu; torch seeds neither",
         ),
         Lab(
             name="shards",
@@ -129,6 +134,7 @@ LABS: dict[str, Lab] = {
             epochs=2,
             control=Control("one worker", constants={"NUM_WORKERS": 1}, workers=1),
             advice="deal the shards to the workers: shards[worker.id :: worker.num_workers]",
+            at_home="count the samples of one epoch: more than there are means that nobody divides them",
         ),
         Lab(
             name="shm-batches",
@@ -138,6 +144,7 @@ LABS: dict[str, Lab] = {
             workers=2,
             control=Control("2 GB of shared memory", limits={"shm": 2 << 30}),
             advice="send bytes and make floats after the journey, in batches that fit: a budget for what is in flight",
+            at_home="--shm-size, or fewer bytes: batch bytes x (num_workers x prefetch_factor + 2) must fit",
         ),
         Lab(
             name="freeze-shm",
@@ -147,6 +154,7 @@ LABS: dict[str, Lab] = {
             workers=2,
             control=Control("2 GB of shared memory", limits={"shm": 2 << 30}),
             advice="torch's own collate inside yours, a budget for what is in flight, and a timeout",
+            at_home="look at stderr, and give the loader a timeout: then it says that it waits for nothing",
         ),
         Lab(
             name="freeze-result",
@@ -156,6 +164,7 @@ LABS: dict[str, Lab] = {
             workers=2,
             control=Control("no worker processes", constants={"NUM_WORKERS": 0}, workers=0),
             advice="return plain data, or classes that the module has a name for",
+            at_home="look at stderr, and give the loader a timeout: then it says that it waits for nothing",
         ),
         Lab(
             name="deadlock",
@@ -166,6 +175,7 @@ LABS: dict[str, Lab] = {
             any_start_method=True,
             control=Control("workers started with forkserver", limits={"start_method": "forkserver"}),
             advice="no threads before the workers, or workers that are not forked",
+            at_home="py-spy dump --pid WORKER shows the lock; start threads after the workers, or use forkserver",
         ),
         Lab(
             name="fds",
@@ -176,6 +186,7 @@ LABS: dict[str, Lab] = {
             limits=Limits(open_files=256),
             control=Control("1024 open files", limits={"open_files": 1024}),
             advice="keep a copy (clone), not a view of the batch",
+            at_home="ls /proc/PID/fd | wc -l while it runs; clone what you keep",
         ),
         Lab(
             name="corrupt",
@@ -185,6 +196,7 @@ LABS: dict[str, Lab] = {
             workers=2,
             control=Control("no unreadable image", constants={"UNREADABLE": 0}),
             advice="leave it out, count it and name it, and stop only when there are too many",
+            at_home="find such files before the training: read each of them once",
         ),
         Lab(
             name="handles",
@@ -194,6 +206,7 @@ LABS: dict[str, Lab] = {
             workers=4,
             control=Control("one worker", constants={"NUM_WORKERS": 1}, workers=1),
             advice="open the file in each worker, and divide the records",
+            at_home="open files, and anything else with a position or a session, in the worker",
         ),
         Lab(
             name="sql",
@@ -204,6 +217,7 @@ LABS: dict[str, Lab] = {
             limits=Limits(start_method="forkserver"),
             control=Control("workers started with fork", limits={"start_method": "fork"}),
             advice="read what you need once, close the connection, and send plain arrays",
+            at_home="open connections in the worker, or not at all",
         ),
     )
 }

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -13,6 +14,7 @@ from labs.harness.run import Request, once
 from labs.harness.verdict import Verdict
 
 Run = Callable[..., Verdict]
+Experiment = Callable[[str, str], Verdict]
 
 
 def leftovers() -> dict[str, list[str]]:
@@ -56,6 +58,19 @@ def run(tmp_path: Path) -> Run:
         return once(request, backend, tmp_path / "runs")[0]
 
     return run
+
+
+@pytest.fixture(scope="session")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Verdict]:
+    """The verdict on a lab in a role, in a namespace container: run once, looked at from several sides."""
+
+    @cache
+    def experiment(lab: str, role: str) -> Verdict:
+        request = Request(LABS[lab], role)
+        backend = container.choose("namespace", request.limits)
+        return once(request, backend, tmp_path_factory.mktemp("runs"))[0]
+
+    return experiment
 
 
 @pytest.fixture

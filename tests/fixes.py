@@ -311,6 +311,12 @@ def seeded_per_sample(seed: str) -> tuple[Edit, ...]:
 
 WRONG += [
     Fix(
+        "shm",
+        "bytes for some samples, floats for the others",
+        ((FILL_CACHE, f"        if index >= 8:\n            return decode(self.paths[index])\n{NO_CACHE}"),),
+        ("wrong-content",),
+    ),
+    Fix(
         "augment", "the worker's seed, anew for each sample", seeded_per_sample("torch.initial_seed()"), ("same-draws",)
     ),
     Fix(

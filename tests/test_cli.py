@@ -42,6 +42,8 @@ def test_a_reproduction_says_so_in_words_that_cannot_be_misread(tmp_path: Path) 
         "namespace container, /dev/shm of 64.0 MB (measured inside)",
         "nox -s fix-shm",
         "█",
+        "A file in /dev/shm is sparse",
+        "--shm-size=2g",
     ):
         assert words in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80

@@ -53,8 +53,9 @@ class Harness:
         return found
 
     def history(self) -> list[dict[str, object]]:
-        record = self.runs / "pickle" / "latest" / "history.jsonl"
-        lines = record.read_text().split("\n")[:-1] if record.exists() else []
+        lines = [
+            line for record in self.runs.glob("pickle/*/history.jsonl") for line in record.read_text().split("\n")[:-1]
+        ]
         return [json.loads(line) for line in lines]
 
     def container(self) -> psutil.Process | None:

@@ -31,7 +31,11 @@ def parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--control", action="store_true", help="the broken program without the cause (lab only)")
     parser.add_argument("--json", action="store_true", help="the verdict as JSON, alone on standard output")
     parser.add_argument("--repeat", type=int, metavar="N", default=1, help="run it N times and count")
-    parser.add_argument("--container", choices=list(container.BACKENDS), help="default: the first that works here")
+    parser.add_argument(
+        "--container",
+        choices=list(container.BACKENDS),
+        help="default: the first that works; here is the container that you are in already",
+    )
     parser.add_argument("--runs", type=Path, default=RUNS, metavar="DIR", help="where records go")
     limits = parser.add_argument_group("limits (default: the lab's own)")
     limits.add_argument("--shm", type=size, metavar="SIZE", help="size of /dev/shm, like 64m or 2g")
@@ -94,6 +98,9 @@ def main(argv: list[str]) -> int:
     verdicts = []
     try:
         backend = container.choose(arguments.container, request.limits)
+        if backend.name != "namespace" and not arguments.container:
+            reason = container.BACKENDS["namespace"].why_not(request.limits)
+            print(f"loader-lab: using {backend.name}, because {reason}", file=sys.stderr)
         backend.prepare()
         for number in range(1, arguments.repeat + 1):
             verdict, folder = once(request, backend, arguments.runs, quiet=not alone)

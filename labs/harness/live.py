@@ -32,7 +32,9 @@ WORDS = {
 
 
 def bar(used: int, total: int) -> Text:
-    filled = round(BAR * used / total) if total else 0
+    if not total:
+        return Text("")
+    filled = round(BAR * used / total)
     style = "red" if used > 0.9 * total else "green"
     return Text("█" * filled, style) + Text("░" * (BAR - filled), "dim") + f" {megabytes(used)} of {megabytes(total)}"
 
@@ -95,6 +97,7 @@ def watching(run: Event, quiet: bool) -> Iterator[Callable[[Event], None]]:
     elif console.is_terminal and not console.is_dumb_terminal:
         with Live(view, console=console, transient=True, refresh_per_second=12):
             yield view.note
+        console.print(view.title, style="bold", highlight=False)
     else:
         print(view.title, flush=True)
         yield lambda event: None

@@ -1,5 +1,6 @@
 """What a person reads after a run: did it fail, what proves it, what to do next."""
 
+import ast
 import os
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from rich.text import Text
 from labs.catalog import Lab
 from labs.harness.findings import Evidence, megabytes
 from labs.harness.history import SCHEMA, History
+from labs.harness.limits import ROOT
 from labs.harness.verdict import HEALTHY, REPRODUCED, Verdict
 
 WIDTH = 80
@@ -42,6 +44,8 @@ def headline(verdict: Verdict) -> tuple[str, str]:
         return "NOT REPRODUCED: the broken program ran to its end. This lab failed to fail", "bold red"
     if role == "failure":
         return "INCONCLUSIVE: it failed, but not in the way this lab is about", "bold red"
+    if "not-a-program" in {finding.id for finding in verdict.findings}:
+        return "NOT RUN: the file cannot be used as it is", "bold red"
     if role == "check":
         still = verdict.verdict == REPRODUCED
         return ("STILL BROKEN: the failure is still there" if still else "NOT ACCEPTED: not the whole job"), "bold red"
@@ -118,16 +122,37 @@ def write(page: Page, verdict: Verdict, lab: Lab, folder: Path) -> None:
         page.say(finding.statement)
     if "not-a-program" not in {finding.id for finding in verdict.findings}:
         page.table([row for finding in verdict.findings for row in finding.evidence] or health(history))
-        total = history.container["shm_total"]
-        peak = max(event["shm_used"] for event in history.shared_memory())
-        page.heading(f"/dev/shm  {sparkline(history)}  peak {megabytes(peak)}")
-        page.say(f"{'█ is full: ' + megabytes(total):>{10 + 40}}", "dim")
+        show_shared_memory(page, history)
         show_messages(page, verdict)
+    if history.run["role"] == "failure":
+        page.heading("Why")
+        page.say(cause(lab))
+        page.heading("In a job of your own")
+        page.say(sentence(lab.at_home))
     show_place(page, history, folder)
     page.heading("Next")
     for command, why in next_steps(verdict, lab):
         page.say(command, "cyan", indent=4)
         page.say(why, indent=6)
+
+
+def show_shared_memory(page: Page, history: History) -> None:
+    """The curve, where there is one to see."""
+    total = history.container["shm_total"]
+    peak = max(event["shm_used"] for event in history.shared_memory())
+    if peak >= 0.02 * total:
+        page.heading(f"/dev/shm  {sparkline(history)}  peak {megabytes(peak)}")
+        page.say(f"{'█ is full: ' + megabytes(total):>{10 + 40}}", "dim")
+
+
+def cause(lab: Lab) -> str:
+    """Why it fails, in the words of the program's own docstring."""
+    docstring = ast.get_docstring(ast.parse(lab.program.read_text())) or ""
+    return sentence(" ".join(docstring.partition("Cause:")[2].partition("\nRun:")[0].split()))
+
+
+def sentence(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(".") + "."
 
 
 def show_messages(page: Page, verdict: Verdict) -> None:
@@ -137,7 +162,9 @@ def show_messages(page: Page, verdict: Verdict) -> None:
             page.heading("In its own words")
             page.say(finding.message, "yellow")
     explained = verdict.as_expected or any(finding.message for finding in verdict.findings)
-    printed = [] if explained else verdict.history.output("stderr")[-6:]
+    noise = ("UserWarning: This DataLoader will create", "self.check_worker_number_rationality()")
+    lines = [line for line in verdict.history.output("stderr") if not any(words in line for words in noise)]
+    printed = [] if explained else lines[-6:]
     if printed:
         page.heading("The last lines that it printed")
         for line in printed:
@@ -154,15 +181,17 @@ def show_place(page: Page, history: History, folder: Path) -> None:
 
 
 def next_steps(verdict: Verdict, lab: Lab) -> list[tuple[str, str]]:
-    role = verdict.history.run["role"]
-    control = (f"nox -s lab-{lab.name} -- --control", f"the same program with {lab.control.says}: healthy")
-    fix = (f"nox -s fix-{lab.name}", f"the solution: {lab.advice}")
-    own = (f"nox -s check-{lab.name} -- my_attempt.py", f"your own fix of a copy of labs/{lab.program.name}, judged")
+    role, program = verdict.history.run["role"], verdict.history.run["program"]
+    nox = "nox" if Path.cwd() == ROOT else f"nox -f {os.path.relpath(ROOT / 'noxfile.py')}"
+    broken, solution = os.path.relpath(lab.program), os.path.relpath(lab.solution)
+    control = (f"{nox} -s lab-{lab.name} -- --control", f"the same program with {lab.control.says}: healthy")
+    fix = (f"{nox} -s fix-{lab.name}", "the solution, in the same container: healthy")
+    own = (f"{nox} -s check-{lab.name} -- my_attempt.py", f"your own fix of a copy of {broken}, judged")
     if role == "check" and verdict.as_expected:
-        return [(f"diff {verdict.history.run['program']} solutions/{lab.solution.name}", "compare it with ours")]
+        return [(f"diff {program} {solution}", f"compare it with ours: {lab.advice}")]
     if role == "fix":
-        return [(f"diff labs/{lab.program.name} solutions/{lab.solution.name}", "what was changed"), own]
-    return {"failure": [control, fix, own], "control": [fix, own], "check": [fix]}[role]
+        return [(f"diff {broken} {solution}", f"what was changed: {lab.advice}"), own]
+    return {"failure": [control, own, fix], "control": [own, fix], "check": [fix]}[role]
 
 
 def as_json(verdicts: list[Verdict]) -> dict[str, Any]:

@@ -144,18 +144,22 @@ def lines_until(process: subprocess.Popen[bytes], deadline: float) -> Iterator[b
 
 
 def new_folder(runs: Path, lab: str) -> Path:
-    """runs/LAB/TIME, with runs/LAB/latest pointing at it."""
+    """runs/LAB/TIME, for the record of one run."""
     stamp = datetime.datetime.now().strftime("%Y-%m-%dT%H-%M-%S")
     folder = runs / lab / f"{stamp}-{secrets.token_hex(2)}"
     try:
         folder.mkdir(parents=True)
-        link = folder.parent / f".latest-{os.getpid()}"
-        link.unlink(missing_ok=True)
-        link.symlink_to(folder.name)
-        link.replace(folder.parent / "latest")
     except OSError as error:
         raise Refused(f"cannot write the record of this run: {error}. Name another folder with --runs DIR") from None
     return folder
+
+
+def point_latest_to(folder: Path) -> None:
+    """runs/LAB/latest is the last run that came to its end."""
+    link = folder.parent / f".latest-{os.getpid()}"
+    link.unlink(missing_ok=True)
+    link.symlink_to(folder.name)
+    link.replace(folder.parent / "latest")
 
 
 def once(request: Request, backend: Backend, runs: Path = ROOT / "runs", quiet: bool = True) -> tuple[Verdict, Path]:
@@ -181,4 +185,5 @@ def once(request: Request, backend: Backend, runs: Path = ROOT / "runs", quiet: 
     verdict = judge(history, find(history))
     (folder / "verdict.json").write_text(json.dumps(verdict.as_dict(), indent=2) + "\n")
     (folder / "timeline.svg").write_text(timeline.draw(history, verdict.findings), encoding="utf-8")
+    point_latest_to(folder)
     return verdict, folder

@@ -30,13 +30,13 @@ def draw(history: History, findings: list[Finding]) -> str:
         share: float = (event["t"] - start) / ((end - start) or 1)
         return LEFT + (WIDTH - LEFT - RIGHT) * min(1.0, max(0.0, share))
 
+    title = escape(f"lab {history.run['lab']}, {history.run['role']}")
     body = [
         *_shared_memory(looks, history.container["shm_total"], x),
         *_deliveries(list(history.all("batch")), len(workers), x),
         *_endings(history, findings, height, x),
-        f'<text x="{WIDTH - RIGHT}" y="{TOP - 8}" text-anchor="end">{end - start:.1f} s</text>',
+        f'<text x="{WIDTH - RIGHT}" y="{TOP - 8}" text-anchor="end">{title}: {end - start:.1f} s</text>',
     ]
-    title = escape(f"lab {history.run['lab']}, {history.run['role']}")
     size = f'viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{title}"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n<style>{STYLE}</style>\n' + "\n".join(body) + "\n</svg>\n"
 
@@ -65,3 +65,5 @@ def _endings(history: History, findings: list[Finding], height: int, x: Place) -
             yield f'<line class="end" x1="{x(event):.1f}" x2="{x(event):.1f}" y1="{TOP}" y2="{height - 28}"/>'
     for finding in findings[:1]:
         yield f'<text x="{LEFT}" y="{height - 8}">{escape(finding.statement)}</text>'
+    legend = "green: a batch arrives; red: the end" if findings else "green: a batch arrives"
+    yield f'<text x="{WIDTH - RIGHT}" y="{height - 8}" text-anchor="end">{legend}</text>'

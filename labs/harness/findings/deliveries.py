@@ -67,6 +67,14 @@ def wrong_content(history: History) -> Finding | None:
         for sample in history.samples()
         if sample.id not in known or (sample.id in signatures and not _alike(sample.signatures, signatures[sample.id]))
     }
+    kinds = {tuple(text.split("/")[1] for text in sample.signatures) for sample in history.samples()}
+    if len(kinds) > 1 and not wrong:
+        seen = some(sorted(" and ".join(kind) for kind in kinds))
+        return Finding(
+            "wrong-content",
+            "Some samples are floats and others are integers.",
+            (Evidence("kinds of numbers", seen, "one for all samples"),),
+        )
     if not wrong:
         return None
     return Finding(

@@ -45,7 +45,9 @@ def shm_full(history: History) -> Finding | None:
         "shm-full",
         "A batch did not fit into what was left of /dev/shm.",
         (
-            Evidence("size of /dev/shm", megabytes(error["shm_total"]), "room for all batches in flight"),
+            Evidence(
+                "free in /dev/shm", megabytes(error["shm_total"] - error["shm_used"]), "more than one batch needs"
+            ),
             Evidence("batches before the exception", str(len(list(history.all("batch")))), "all"),
         ),
         message.splitlines()[-1],
@@ -106,10 +108,14 @@ def raised(history: History) -> Finding | None:
     if not error or any(check(history) for check in (bus_error, shm_full, no_files, worker_died, unpicklable)):
         return None
     first = error["chain"][0]
+    program = re.escape(Path(history.run.get("program", "")).name)
+    # What a worker raised comes with its traceback in the message.
+    places = re.findall(rf'{program}", line (\d+), in (\S+)', first["message"] + error.get("traceback", ""))
+    where = [Evidence("where", f"line {places[-1][0]}, in {places[-1][1]}", "nowhere")] if places else []
     return Finding(
         "raised",
         f"The program stopped with {first['type']}.",
-        (Evidence("batches before it", str(len(list(history.all("batch")))), "all"),),
+        (*where, Evidence("batches before it", str(len(list(history.all("batch")))), "all")),
         f"{first['type']}: {first['message']}".strip().splitlines()[-1] if first["message"] else first["type"],
     )
 
@@ -131,7 +137,7 @@ def stalled(history: History) -> Finding | None:
 
 
 def standing(history: History) -> list[tuple[str, str]]:
-    """For a hang: where the main process and each worker stand, in the program's own file if they are in it."""
+    """For a hang: where the main process and each worker stand: in the program, or else in torch, or at all."""
     event = history.first("stall") or history.first("overtime") or {"stacks": []}
     pids = (history.first("workers") or {"pids": []})["pids"]
     program = Path(history.run.get("program", "")).name
@@ -140,8 +146,9 @@ def standing(history: History) -> list[tuple[str, str]]:
         main_thread = process["stack"].split("\n\n")[-1]
         frames = re.findall(r'File "(.+)", line (\d+) in (\S+)', main_thread)
         own = [frame for frame in frames if Path(frame[0]).name == program]
+        torch = [frame for frame in frames if "/site-packages/" in frame[0]]
         if frames and (process["pid"] in pids or "run_epochs" in main_thread or own):
-            file, line, function = (own or frames)[0]
+            file, line, function = (own or torch or frames)[0]
             who = f"worker {pids.index(process['pid'])}" if process["pid"] in pids else "the main process"
             places.append((who, f"{function} ({Path(file).name}:{line})"))
     return places

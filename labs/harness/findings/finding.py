@@ -24,7 +24,7 @@ class Finding:
 
 
 def megabytes(count: int) -> str:
-    return f"{count / (1 << 20):.1f} MB"
+    return f"{count / (1 << 20):.1f} MB" if count >= 1 << 19 or not count else f"{count / (1 << 10):.0f} KB"
 
 
 def some(items: Iterable[Any], most: int = 5) -> str:

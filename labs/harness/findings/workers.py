@@ -27,9 +27,9 @@ def oversubscribed(history: History) -> Finding | None:
     switches, rate = beside_the_fix(history)
     if switches and rate:
         evidence.append(
-            Evidence("involuntary context switches, to the fix", f"{switches:.0f} times as many", "as many")
+            Evidence("involuntary context switches, by the fix's", f"{switches:.0f} times as many", "as many")
         )
-        evidence.append(Evidence("samples a second, to the fix", f"{rate:.2f} times as many", "as many"))
+        evidence.append(Evidence("samples a second, by the fix's", f"{rate:.2f} times as many", "as many"))
     return Finding(
         "oversubscribed", f"{who.capitalize()} has far more threads than the container has CPUs.", tuple(evidence)
     )
@@ -47,7 +47,7 @@ def other_workers(history: History) -> Finding | None:
             by_main = " and the main process" if None in busy else ""
             return Finding(
                 "other-workers",
-                f"The work was done by {len(busy - {None})} workers{by_main}; the job has {wanted}.",
+                f"Workers that did the work: {len(busy - {None})}{by_main}. The job has {wanted}.",
                 (
                     Evidence("workers started", some(sorted(started)) or "0", str(wanted)),
                     Evidence("workers that delivered samples", str(len(busy - {None})), str(wanted)),
