@@ -63,7 +63,8 @@ def podman(workshop: Path) -> Iterator[Engine]:
     """podman with a store of its own."""
     if os.geteuid() != 0 or not shutil.which("podman"):
         unavailable("podman is not installed, or we are not root")
-    folder = workshop / "podman"
+    folder, lock = workshop / "podman", Path("/dev/shm/libpod_lock")  # podman's own, and it leaves it behind
+    had_lock = lock.exists()
     folder.mkdir()
     storage = f'[storage]\ndriver = "overlay"\ngraphroot = "{folder}/data"\nrunroot = "{folder}/run"\n'
     (folder / "storage.conf").write_text(storage)
@@ -73,6 +74,8 @@ def podman(workshop: Path) -> Iterator[Engine]:
         engine.build("podman", image(), ROOT)
         yield Engine("podman")
         subprocess.run(["umount", "-l", f"{folder}/data/overlay"], capture_output=True)
+        if not had_lock:
+            lock.unlink(missing_ok=True)
 
 
 @pytest.fixture
