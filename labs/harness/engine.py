@@ -5,9 +5,11 @@ import hashlib
 import os
 import resource
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from labs.harness.limits import ROOT, TMP_BYTES, Limits, Refused, environment
@@ -53,10 +55,12 @@ class Engine:
         """Build the image, with the engine's own progress on standard error."""
         print(f"loader-lab: building the image {image()}; this is done once", file=sys.stderr)
         command = [self.name, "build", "--file", str(DOCKERFILE), "--tag", image(), "--tag", "loader-lab", str(ROOT)]
+        let_interrupt = hold_interrupts()
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert process.stdout
         said = ""
         try:
+            let_interrupt()
             for line in process.stdout:
                 said = line.strip() or said
                 sys.stderr.write(line)
@@ -104,6 +108,21 @@ class Engine:
             host, _, pid = self.ask("inspect", "--format", form, container).stdout.strip().rpartition(":")
             if host == socket.gethostname() and pid.isdigit() and not Path(f"/proc/{pid}").exists():
                 self.remove(container)
+
+
+def hold_interrupts() -> Callable[[], None]:
+    """From now on a Ctrl-C waits until the function that this returns is called: no process is started half-way."""
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in numbers}
+
+    def let_interrupt() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            raise KeyboardInterrupt
+
+    return let_interrupt
 
 
 def last_line(text: str) -> str:
