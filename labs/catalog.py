@@ -192,7 +192,7 @@ LABS: dict[str, Lab] = {
             name="corrupt",
             fails="one image that cannot be read ends the epoch for all others",
             findings=("raised",),
-            samples=48,
+            samples=47,
             workers=2,
             control=Control("no unreadable image", constants={"UNREADABLE": 0}),
             advice="leave it out, count it and name it, and stop only when there are too many",

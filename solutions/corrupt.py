@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-IMAGES = 48
+IMAGES = 47
 UNREADABLE = 1
 SIZE = 64
 BATCH_SIZE = 8

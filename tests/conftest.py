@@ -1,6 +1,7 @@
 """One way to run a program from a test, and one check after every test: nothing is left behind."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,12 @@ from labs.harness.verdict import Verdict
 
 Run = Callable[..., Verdict]
 Experiment = Callable[[str, str], Verdict]
+
+
+def hear_signals() -> None:
+    """For a process to be interrupted: whoever started the tests may have had them ignore signals (nohup, &)."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def leftovers() -> dict[str, list[str]]:

@@ -23,7 +23,7 @@ from labs.harness.engine import LABEL, Engine, image
 from labs.harness.limits import ROOT, Limits
 from labs.harness.run import Request, once
 from tests import engine
-from tests.conftest import Experiment
+from tests.conftest import Experiment, hear_signals
 from tests.programs import bent
 
 SLOW = bent("        image = cv2.imread(", "        __import__('time').sleep(0.2)\n        image = cv2.imread(")
@@ -142,7 +142,8 @@ def start_slow(chosen: Engine, workshop: Path, moment: str) -> subprocess.Popen[
     program.write_text(SLOW)
     command = [sys.executable, "-m", "labs.harness", "check", "pickle", str(program)]
     command += ["--container", chosen.name, "--runs", str(runs)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, preexec_fn=hear_signals)
     event = f'"kind": "{moment}"'
     assert wait_until(lambda: any(event in record.read_text() for record in runs.glob("pickle/*/history.jsonl")))
     return process

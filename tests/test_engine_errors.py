@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from labs.harness.limits import ROOT
+from tests.conftest import hear_signals
 
 
 def play(folder: Path, script: str) -> dict[str, str]:
@@ -50,7 +51,9 @@ def test_an_interrupted_build_is_ended(tmp_path: Path) -> None:
     """Ctrl-C while the image is built: the builder goes too."""
     pidfile = tmp_path / "pid"
     environment = play(tmp_path, f"case $1 in image) exit 1;; build) echo $$ > {pidfile}; exec sleep 1000;; esac")
-    process = subprocess.Popen(lab_in_docker(tmp_path), cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        lab_in_docker(tmp_path), cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True, preexec_fn=hear_signals
+    )
     deadline = time.monotonic() + 30
     while not (pidfile.exists() and pidfile.read_text()) and time.monotonic() < deadline:
         time.sleep(0.01)

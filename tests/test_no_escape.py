@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from labs.harness.limits import ROOT
+from tests.conftest import hear_signals
 from tests.programs import bent
 
 SLOW = bent("        image = cv2.imread(", "        __import__('time').sleep(0.05)\n        image = cv2.imread(")
@@ -33,8 +34,7 @@ class Harness:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # Whoever started the tests may have told them to ignore a closed terminal (nohup).
-            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+            preexec_fn=hear_signals,
         )
         self.everybody: set[psutil.Process] = set()
 
@@ -62,7 +62,7 @@ class Harness:
         """unshare, when it has made a container for a run (and not only tried whether it could)."""
         for child in self.family():
             try:
-                if child.ppid() == self.process.pid and "LOADER_LAB" in child.environ():
+                if child.ppid() == self.process.pid and "labs.harness.watcher" in child.cmdline():
                     return child
             except psutil.NoSuchProcess:
                 continue
@@ -142,6 +142,6 @@ def test_an_interruption_says_so_and_cleans_up(tmp_path: Path, number: signal.Si
 def test_a_conductor_that_leaves_children_behind_leaves_none(run, tmp_path) -> None:  # type: ignore[no-untyped-def]
     """A program that starts processes of its own and ends: they end with the container."""
     path = tmp_path / "attempt.py"
-    path.write_text("import subprocess\nsubprocess.Popen(['setsid', 'sleep', '1000'])\nraise SystemExit\n")
+    path.write_text("import subprocess\nsubprocess.Popen(['setsid', 'sleep', '98765'])\nraise SystemExit\n")
     run("pickle", "check", path)
-    assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "1000"]]
+    assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "98765"]]
