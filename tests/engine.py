@@ -4,8 +4,10 @@ The engine is one of our own: its own socket, data and pid file, no iptables, no
 Python with the environment's packages, a shell and df: enough to build the real Dockerfile on it without a registry.
 """
 
+import ctypes
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -18,6 +20,12 @@ BASE = "loader-lab-test-base"
 TOOLS = ("sh", "df", "sleep", "cat", "id", "rm")
 
 
+def end_with_the_tests() -> None:
+    """Also when they are killed, no engine of theirs stays behind."""
+    PR_SET_PDEATHSIG = 1
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 @contextmanager
 def docker_engine(folder: Path) -> Iterator[str]:
     """Start dockerd, and stop it by its pid. Yields the address of its socket."""
@@ -26,7 +34,7 @@ def docker_engine(folder: Path) -> Iterator[str]:
     command += ["--pidfile", str(pidfile), "--bridge=none", "--iptables=false", "--ip6tables=false"]
     command += ["--ip-forward=false", "--ip-masq=false"]
     with (folder / "dockerd.log").open("w") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+        process = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=end_with_the_tests)
     try:
         deadline = time.monotonic() + 60
         while subprocess.run(["docker", "--host", socket, "info"], capture_output=True).returncode != 0:
