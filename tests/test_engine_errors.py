@@ -61,3 +61,12 @@ def test_an_interrupted_build_is_ended(tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130 and errors.endswith("loader-lab: interrupted; nothing is left running\n")
     assert not Path(f"/proc/{pidfile.read_text().strip()}").exists()
+
+
+def test_a_builder_that_ends_after_its_output_is_waited_for(tmp_path: Path) -> None:
+    """It closes its output, works on a little, and has built the image: that is no failure."""
+    script = "case $1 in image) exit 1;; build) exec >&- 2>&-; sleep 0.5; exit 0;; run) exit 125;; esac"
+    result = subprocess.run(
+        lab_in_docker(tmp_path), cwd=ROOT, env=play(tmp_path, script), capture_output=True, text=True
+    )
+    assert "could not build" not in result.stderr and "could not be started" in result.stderr

@@ -30,15 +30,18 @@ class Engine:
         self.name = name
 
     def ask(self, *arguments: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([self.name, *arguments], capture_output=True, text=True, timeout=seconds)
+        try:
+            return subprocess.run([self.name, *arguments], capture_output=True, text=True, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise Refused(f"{self.name} did not answer within {seconds:g} seconds") from None
 
     def why_not(self, limits: Limits) -> str | None:
         if shutil.which(self.name) is None:
             return f"the command {self.name} is missing"
         try:
             info = self.ask("info")
-        except subprocess.TimeoutExpired:
-            return f"{self.name} did not answer within a minute"
+        except Refused as silence:
+            return str(silence)
         if info.returncode == 0:
             return None
         if "permission denied" in info.stderr.lower():
@@ -64,6 +67,7 @@ class Engine:
             for line in process.stdout:
                 said = line.strip() or said
                 sys.stderr.write(line)
+            process.wait()  # the end of its output is not yet its end
         finally:
             process.kill()
             process.wait()
@@ -98,7 +102,7 @@ class Engine:
         return [*run, "--workdir", str(ROOT), image(), *argv[1:]]
 
     def remove(self, name: str) -> None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        with contextlib.suppress(Refused):
             self.ask("rm", "--force", name)
 
     def sweep(self) -> None:
