@@ -11,7 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from labs.catalog import LABS
+from labs.harness import container
+from labs.harness import run as run_module
 from labs.harness.limits import ROOT
+from labs.harness.run import Request, once
 from tests.conftest import hear_signals
 from tests.programs import bent
 
@@ -137,6 +141,31 @@ def test_an_interruption_says_so_and_cleans_up(tmp_path: Path, number: signal.Si
     assert harness.process.returncode == 130
     assert alive(list(harness.everybody)) == []
     assert os.listdir(harness.tmp) == []
+
+
+@pytest.mark.parametrize("where", ["start", "end"])
+def test_an_interruption_waits_while_a_container_is_started_or_taken_down(tmp_path, monkeypatch, where) -> None:  # type: ignore[no-untyped-def]
+    """Ctrl-C when the container's process is there and nobody holds it yet, and a second Ctrl-C while it is ended."""
+    processes = []
+    module = {"start": container, "end": run_module}[where]
+    step = getattr(module, where)
+
+    def interrupted(*arguments: object) -> object:
+        if where == "end":
+            processes.append(arguments[0])
+            signal.raise_signal(signal.SIGINT)
+            return step(*arguments)
+        processes.append(step(*arguments))
+        signal.raise_signal(signal.SIGINT)
+        return processes[0]
+
+    monkeypatch.setattr(module, where, interrupted)
+    request = Request(LABS["pickle"], "failure")
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        once(request, container.choose("namespace", request.limits), tmp_path)
+    assert [process.returncode is not None for process in processes] == [True]
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_conductor_that_leaves_children_behind_leaves_none(run, tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -5,13 +5,12 @@ import hashlib
 import os
 import resource
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
+from labs.harness.interrupts import hold_interrupts
 from labs.harness.limits import ROOT, TMP_BYTES, Limits, Refused, environment
 
 DOCKERFILE = ROOT / "docker" / "Dockerfile"
@@ -112,21 +111,6 @@ class Engine:
             host, _, pid = self.ask("inspect", "--format", form, container).stdout.strip().rpartition(":")
             if host == socket.gethostname() and pid.isdigit() and not Path(f"/proc/{pid}").exists():
                 self.remove(container)
-
-
-def hold_interrupts() -> Callable[[], None]:
-    """From now on a Ctrl-C waits until the function that this returns is called: no process is started half-way."""
-    came: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in numbers}
-
-    def let_interrupt() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if came:
-            raise KeyboardInterrupt
-
-    return let_interrupt
 
 
 def last_line(text: str) -> str:

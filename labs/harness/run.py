@@ -21,6 +21,7 @@ from labs.harness.container import Backend
 from labs.harness.engine import last_line
 from labs.harness.findings import find
 from labs.harness.history import SCHEMA, Event, History
+from labs.harness.interrupts import hold_interrupts
 from labs.harness.limits import ROOT, Limits, Refused
 from labs.harness.live import watching
 from labs.harness.verdict import HEALTHY, REPRODUCED, Verdict, judge
@@ -93,9 +94,11 @@ def execute(plan: dict[str, Any], limits: Limits, backend: Backend, note: Callab
     """Run the plan in a container and pass every event to note. Whatever happens, the container is gone afterwards."""
     name = f"loader-lab-{os.getpid()}-{secrets.token_hex(4)}"
     program = Path(plan["parts"][0][1]["program"])
+    let_interrupt = hold_interrupts()
     process = container.start(backend, [sys.executable, "-m", "labs.harness.watcher"], limits, name, program)
     assert process.stdin and process.stdout and process.stderr
     try:
+        let_interrupt()
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps(plan).encode() + b"\n")
             process.stdin.flush()
@@ -111,8 +114,10 @@ def execute(plan: dict[str, Any], limits: Limits, backend: Backend, note: Callab
                 raise Refused(f"the {backend.name} container could not be started: {said}")
             raise HarnessFailed(f"the {backend.name} container ended before the run did: {said}")
     finally:
+        let_interrupt = hold_interrupts()
         end(process)
         backend.remove(name)
+        let_interrupt()
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
