@@ -16,7 +16,8 @@ if sys.version_info < (3, 11):  # noqa: UP036 (nox may belong to an older one)
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT))
 
-from labs.catalog import LABS, Lab  # noqa: E402
+from labs.catalog import LABS  # noqa: E402
+from labs.harness.lab import Lab  # noqa: E402
 
 nox.needs_version = ">=2025.10"
 nox.options.sessions = []

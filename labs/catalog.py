@@ -1,77 +1,7 @@
-"""The one table of labs. Sessions, tests and pages are derived from it.
+"""The one table of labs. Sessions, tests, pages and agendas are derived from it."""
 
-A lab is an experiment of three runs: the failure, the control (the same broken program with only the cause taken
-away) and the fix (the solution, under the failure's own limits).
-"""
-
-import json
-from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from typing import Any
-
-from labs.harness.limits import ROOT, Limits
-
-CONTENTS = ROOT / "labs" / "contents.json"
-
-
-@dataclass(frozen=True)
-class Control:
-    """How the cause is taken away: other limits, or other values for constants of the program."""
-
-    says: str
-    limits: dict[str, Any] = field(default_factory=dict)
-    constants: dict[str, Any] = field(default_factory=dict)
-    workers: int | None = None
-
-
-@dataclass(frozen=True)
-class Lab:
-    name: str
-    fails: str  # one line for the menu: what goes wrong
-    findings: tuple[str, ...]  # what a reproduction shows, and all that it shows
-    samples: int
-    workers: int
-    control: Control
-    advice: str  # what the fix does
-    at_home: str  # for somebody who has this failure in a job of their own
-    module: str = ""  # file name without .py, where the lab's name cannot be it
-    limits: Limits = field(default_factory=Limits)
-    epochs: int = 1
-    random_content: bool = False  # every sample is meant to be new, and a run to be repeatable with torch.manual_seed
-    any_start_method: bool = False  # another way to start workers is a fix here, and not a way out
-    beside_fix: bool = False  # the failure is measured against the fix, in the same container
-
-    @property
-    def file(self) -> str:
-        return self.module or self.name.replace("-", "_")
-
-    @property
-    def program(self) -> Path:
-        return ROOT / "labs" / f"{self.file}.py"
-
-    @property
-    def solution(self) -> Path:
-        return ROOT / "solutions" / f"{self.file}.py"
-
-    def job(self, workers: int, start_method: str) -> dict[str, Any]:
-        """All that a program has to deliver to be called healthy."""
-        return {
-            "ids": list(range(self.samples)),
-            "epochs": self.epochs,
-            "workers": workers,
-            "start_method": None if self.any_start_method else start_method,
-            "content": "random" if self.random_content else "fixed",
-            "signatures": contents().get(self.name, {}),
-        }
-
-
-@cache
-def contents() -> dict[str, dict[str, list[str]]]:
-    """What each sample looks like, for labs whose samples are always the same: lab, id, a signature for each tensor."""
-    recorded: dict[str, dict[str, list[str]]] = json.loads(CONTENTS.read_text()) if CONTENTS.exists() else {}
-    return recorded
-
+from labs.harness.lab import Control, Lab
+from labs.harness.limits import Limits
 
 LABS: dict[str, Lab] = {
     lab.name: lab
@@ -86,6 +16,16 @@ LABS: dict[str, Lab] = {
             control=Control("2 GB of shared memory", limits={"shm": 2 << 30}),
             advice="keep the cache as uint8, size it by what is free in /dev/shm, and reserve it at the start",
             at_home="see df -h /dev/shm; start the container with --shm-size=2g (compose: shm_size), or need less",
+            goal="tell a full /dev/shm from other bus errors, and size what workers share by what is there",
+            hints=(
+                "Which file grows in /dev/shm while the workers run, and how large would it get?",
+                "np.memmap creates a sparse file: its size is a promise that nobody has checked. Who finds out "
+                "that there is no page left, and how is it told?",
+                "Keep the images as they come, as bytes; ask shutil.disk_usage how much is free; and reserve it "
+                "with os.posix_fallocate, which fails with an exception and not with a signal.",
+            ),
+            minutes=25,
+            difficulty=2,
         ),
         Lab(
             name="pickle",
@@ -98,6 +38,16 @@ LABS: dict[str, Lab] = {
             control=Control("workers started with fork", limits={"start_method": "fork"}),
             advice="use a function of the module, or a callable class, in place of the lambda",
             at_home="the expression above names it; pickle.dumps(dataset) finds it without a loader",
+            goal="find the part of a dataset that cannot be pickled, and put something in its place that can",
+            hints=(
+                "The exception comes before the first batch. What is done with the dataset at that moment?",
+                "forkserver and spawn send the dataset to each worker as a pickle, and a pickle holds the name of "
+                "a function, not its code. What is the name of a lambda?",
+                "Give it a name: a function at the top of the module, or a class with __call__ where it has "
+                "parameters.",
+            ),
+            minutes=10,
+            difficulty=1,
         ),
         Lab(
             name="opencv",
@@ -109,6 +59,15 @@ LABS: dict[str, Lab] = {
             control=Control("a pool of the container's size", limits={"env": {"OPENCV_FOR_THREADS_NUM": "2"}}),
             advice="call cv2.setNumThreads(0) in each worker: the workers are the parallelism",
             at_home="OPENCV_FOR_THREADS_NUM=1 in the environment, or cv2.setNumThreads(0) in a worker_init_fn",
+            goal="count the threads that workers bring with them, and leave as many as there are CPUs",
+            hints=(
+                "Nothing fails. Look at the number of threads of a worker, and at the number of CPUs.",
+                "OpenCV keeps a pool of threads in every process, as large as the machine it thinks it is on. The "
+                "workers are parallel already.",
+                "cv2.setNumThreads(0) in a worker_init_fn: it has to be called in each worker.",
+            ),
+            minutes=20,
+            difficulty=2,
             beside_fix=True,
         ),
         Lab(
@@ -124,6 +83,17 @@ LABS: dict[str, Lab] = {
             ),
             advice="make the generators in each worker, from the worker's own seed",
             at_home="look for a generator that the dataset holds, and for cv2.randn and cv2.randu; torch seeds neither",
+            goal="say which random generators torch seeds in a worker and which it does not, and seed the others",
+            hints=(
+                "Compare the draws of worker 0 with those of worker 1, and the first epoch with the second.",
+                "torch seeds the global generators of random, torch and NumPy in each worker. A generator that the"
+                " dataset holds is copied as it is, into every worker, in every epoch; OpenCV's own is not seeded "
+                "at all.",
+                "In each worker, make the generators from torch.utils.data.get_worker_info().seed: it differs by "
+                "worker and by epoch.",
+            ),
+            minutes=20,
+            difficulty=2,
         ),
         Lab(
             name="shards",
@@ -135,6 +105,15 @@ LABS: dict[str, Lab] = {
             control=Control("one worker", constants={"NUM_WORKERS": 1}, workers=1),
             advice="deal the shards to the workers: shards[worker.id :: worker.num_workers]",
             at_home="count the samples of one epoch: more than there are means that nobody divides them",
+            goal="divide an IterableDataset among its workers",
+            hints=(
+                "How many samples come in one epoch, and how many are there?",
+                "Each worker has a copy of the whole dataset and runs its __iter__ from the first line to the "
+                "last. Nobody divides the work.",
+                "In __iter__ ask get_worker_info() who you are, and read only shards[worker.id :: worker.num_workers].",
+            ),
+            minutes=15,
+            difficulty=1,
         ),
         Lab(
             name="shm-batches",
@@ -145,6 +124,17 @@ LABS: dict[str, Lab] = {
             control=Control("2 GB of shared memory", limits={"shm": 2 << 30}),
             advice="send bytes and make floats after the journey, in batches that fit: a budget for what is in flight",
             at_home="--shm-size, or fewer bytes: batch bytes x (num_workers x prefetch_factor + 2) must fit",
+            goal="compute how much shared memory a loader needs before it is started",
+            hints=(
+                "How many bytes has one batch, and how many batches are under way at the same time?",
+                "Every batch that a worker has made and the loop has not used yet lies in /dev/shm: about "
+                "num_workers x prefetch_factor of them, and two more. A pixel takes one byte in the file and four "
+                "as a float.",
+                "Return bytes from __getitem__ and make floats in the loop (train), and choose a batch size that "
+                "fits the budget.",
+            ),
+            minutes=20,
+            difficulty=2,
         ),
         Lab(
             name="freeze-shm",
@@ -155,6 +145,16 @@ LABS: dict[str, Lab] = {
             control=Control("2 GB of shared memory", limits={"shm": 2 << 30}),
             advice="torch's own collate inside yours, a budget for what is in flight, and a timeout",
             at_home="look at stderr, and give the loader a timeout: then it says that it waits for nothing",
+            goal="find out why a loader waits for ever, from its stacks and from stderr",
+            hints=(
+                "Nothing is raised. What stands on stderr, and where does each process stand?",
+                "What a collate_fn of your own returns is moved to shared memory by the queue's feeder thread. "
+                "When that fails it prints, drops the batch, and the main process waits for it for ever.",
+                "Build the batch with torch.utils.data.default_collate, so that a failure is raised; send bytes "
+                "and fewer of them, so that there is none; and give the loader a timeout.",
+            ),
+            minutes=25,
+            difficulty=3,
         ),
         Lab(
             name="freeze-result",
@@ -165,6 +165,15 @@ LABS: dict[str, Lab] = {
             control=Control("no worker processes", constants={"NUM_WORKERS": 0}, workers=0),
             advice="return plain data, or classes that the module has a name for",
             at_home="look at stderr, and give the loader a timeout: then it says that it waits for nothing",
+            goal="tell a worker that is slow from a batch that was lost on its way",
+            hints=(
+                "Nothing is raised. What stands on stderr?",
+                "A worker's result is pickled by a thread beside it. What cannot be pickled is dropped there, "
+                "after the worker has done its work, and nobody is told.",
+                "Return tuples, lists, dicts and tensors, or instances of classes that stand at the top of the module.",
+            ),
+            minutes=15,
+            difficulty=2,
         ),
         Lab(
             name="deadlock",
@@ -176,6 +185,16 @@ LABS: dict[str, Lab] = {
             control=Control("workers started with forkserver", limits={"start_method": "forkserver"}),
             advice="no threads before the workers, or workers that are not forked",
             at_home="py-spy dump --pid WORKER shows the lock; start threads after the workers, or use forkserver",
+            goal="read the stack of a worker that waits for a lock, and say who holds it",
+            hints=(
+                "Each worker stands at the same line. Which lock is it, and who holds it?",
+                "fork copies the memory of the parent, a held lock among it, and only one of its threads: the one "
+                "that called fork. The thread that would release the lock does not exist in the worker.",
+                "Start threads after the workers, or start the workers with forkserver, which forks them from a "
+                "process that has no such thread.",
+            ),
+            minutes=20,
+            difficulty=3,
         ),
         Lab(
             name="fds",
@@ -187,6 +206,15 @@ LABS: dict[str, Lab] = {
             control=Control("1024 open files", limits={"open_files": 1024}),
             advice="keep a copy (clone), not a view of the batch",
             at_home="ls /proc/PID/fd | wc -l while it runs; clone what you keep",
+            goal="say what a tensor that came from a worker holds on to, and keep only what you need of it",
+            hints=(
+                "Count the files that the main process has open, batch by batch.",
+                "A tensor from a worker is an open file in /dev/shm. It is closed when the last tensor that looks "
+                "into it is gone, and a view of one image looks into the whole batch.",
+                "Keep images[0].clone(): the copy lies in ordinary memory.",
+            ),
+            minutes=15,
+            difficulty=2,
         ),
         Lab(
             name="corrupt",
@@ -197,6 +225,16 @@ LABS: dict[str, Lab] = {
             control=Control("no unreadable image", constants={"UNREADABLE": 0}),
             advice="leave it out, count it and name it, and stop only when there are too many",
             at_home="find such files before the training: read each of them once",
+            goal="keep one bad file from ending an epoch, without hiding it",
+            hints=(
+                "Which file is it, and how many samples did not come because of it?",
+                "What a worker raises is raised again in the main process, and ends the loop there. A black "
+                "picture in its place would train the model on a lie.",
+                "Read every file once beforehand, leave out those that cannot be read, name them, and stop when "
+                "there are too many.",
+            ),
+            minutes=15,
+            difficulty=1,
         ),
         Lab(
             name="handles",
@@ -207,6 +245,16 @@ LABS: dict[str, Lab] = {
             control=Control("one worker", constants={"NUM_WORKERS": 1}, workers=1),
             advice="open the file in each worker, and divide the records",
             at_home="open files, and anything else with a position or a session, in the worker",
+            goal="say what forked workers share, and open what has a position in the worker that uses it",
+            hints=(
+                "Which records are missing, and which have a content that is not theirs?",
+                "Forked workers inherit the open file, and with it one position in it: whatever one of them reads,"
+                " the others skip.",
+                "Keep the path in __init__ and open the file in __iter__, in each worker; and let each worker read"
+                " its own part.",
+            ),
+            minutes=20,
+            difficulty=2,
         ),
         Lab(
             name="sql",
@@ -218,6 +266,16 @@ LABS: dict[str, Lab] = {
             control=Control("workers started with fork", limits={"start_method": "fork"}),
             advice="read what you need once, close the connection, and send plain arrays",
             at_home="open connections in the worker, or not at all",
+            goal="give a dataset what it needs of a database, without a connection on it",
+            hints=(
+                "The exception comes before the first batch, and names what cannot be pickled.",
+                "A connection is a socket or an open file, with a session that belongs to one process. It cannot "
+                "be sent; and forked, it would be shared.",
+                "Read the table once in __init__, into plain lists or arrays, and close the connection; open the "
+                "images in __getitem__.",
+            ),
+            minutes=20,
+            difficulty=1,
         ),
     )
 }

@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.table import Table
 
-from labs.catalog import LABS, Lab
+from labs.catalog import LABS
 from labs.harness import container
+from labs.harness.lab import Lab
 from labs.harness.limits import ROOT
 from labs.harness.run import Request, describe
 

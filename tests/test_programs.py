@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from labs.catalog import LABS, contents
+from labs.catalog import LABS
 from labs.harness import container
+from labs.harness.lab import contents
 from labs.harness.limits import ROOT
 
 START = "# --- the part that differs between the lab and its solution ---"

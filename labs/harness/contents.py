@@ -6,8 +6,9 @@ To be run when a lab's data changes. A fix is judged by this, so a learner's fil
 import json
 import sys
 
-from labs.catalog import CONTENTS, LABS
+from labs.catalog import LABS
 from labs.harness import container
+from labs.harness.lab import CONTENTS
 from labs.harness.run import Request, once
 
 

@@ -10,9 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from labs.catalog import Lab
 from labs.harness.findings import Evidence, megabytes
 from labs.harness.history import SCHEMA, History
+from labs.harness.lab import Lab
 from labs.harness.limits import ROOT
 from labs.harness.verdict import HEALTHY, REPRODUCED, Verdict
 

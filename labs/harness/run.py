@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labs.catalog import Lab
 from labs.harness import container, timeline
 from labs.harness.container import Backend
 from labs.harness.engine import last_line
 from labs.harness.findings import find
 from labs.harness.history import SCHEMA, Event, History
 from labs.harness.interrupts import hold_interrupts
+from labs.harness.lab import Lab
 from labs.harness.limits import ROOT, Limits, Refused
 from labs.harness.live import watching
 from labs.harness.verdict import HEALTHY, REPRODUCED, Verdict, judge
