@@ -74,8 +74,10 @@ def add_lab(lab: Lab) -> None:
     broken.__doc__ = f"{lab.fails[0].upper()}{lab.fails[1:]}."
     fixed.__doc__ = f"The solution of lab-{lab.name}, in the same container: healthy."
     check.__doc__ = f"Judge your own fix: nox -s check-{lab.name} -- my_attempt.py"
-    nox.session(broken, name=f"lab-{lab.name}", python=False, requires=["env"], tags=["lab"])
-    nox.session(fixed, name=f"fix-{lab.name}", python=False, requires=["env"], tags=["fix"])
+    # `nox -t lab` is for every machine; a lab that is about memory needs docker or podman.
+    tags = [] if lab.limits.memory else ["lab"]
+    nox.session(broken, name=f"lab-{lab.name}", python=False, requires=["env"], tags=tags)
+    nox.session(fixed, name=f"fix-{lab.name}", python=False, requires=["env"], tags=["fix"] if tags else [])
     nox.session(check, name=f"check-{lab.name}", python=False, requires=["env"])
 
 

@@ -277,5 +277,145 @@ LABS: dict[str, Lab] = {
             minutes=20,
             difficulty=1,
         ),
+        Lab(
+            name="memory",
+            fails="a Python list that the workers share is copied into each of them by reading it",
+            findings=("memory-grew",),
+            samples=24,
+            workers=4,
+            worker_memory=48 << 20,
+            control=Control("no worker processes", constants={"NUM_WORKERS": 0}, workers=0),
+            advice="one packed array in place of a list of objects: reading it writes nothing",
+            at_home=(
+                "watch the Pss line of /proc/PID/smaps_rollup of the workers; pack what the dataset holds into arrays"
+            ),
+            goal=(
+                "tell memory that workers share from memory that each has copied, and keep metadata in a form that "
+                "stays shared"
+            ),
+            hints=(
+                "How much memory has a worker of its own at the end, and how large is the list?",
+                "Each Python object begins with the number of references to it. To look at an object is to change "
+                "that number, and a changed page is no longer shared.",
+                "Put the columns into NumPy arrays: one object with one counter, whatever its length.",
+            ),
+            minutes=20,
+            difficulty=2,
+        ),
+        Lab(
+            name="oom",
+            fails="each worker fills a cache of its own: the container's memory limit kills one",
+            findings=("oom",),
+            samples=40,
+            workers=2,
+            epochs=3,
+            limits=Limits(memory=768 << 20),
+            control=Control("no memory limit", limits={"memory": None}),
+            advice=(
+                "read when it is needed and keep nothing: the files stay in the system's cache, once for all workers"
+            ),
+            at_home=(
+                "look for OOMKilled in docker inspect, and add up the memory of all processes, not of the main one"
+            ),
+            goal="tell a kill for memory from other kills, and find out which processes the limit counts",
+            hints=(
+                "Which signal was it, and how much memory had each process when it came?",
+                "The limit is the container's. Each worker has a copy of the dataset, and what it puts into the "
+                "cache is in its copy alone: two workers, two caches, and in every epoch other photographs.",
+                "Keep nothing between samples, or only a few (functools.lru_cache with a maxsize).",
+            ),
+            minutes=20,
+            difficulty=2,
+        ),
+        Lab(
+            name="starve",
+            fails="num_workers=0: the loop waits for data more than half of the time",
+            findings=("starved",),
+            samples=160,
+            workers=0,
+            beside_fix=True,
+            most_waiting=0.5,
+            control=Control("a store that answers at once", constants={"ANSWER_SECONDS": 0}),
+            advice="load in workers while the device computes: enough of them to make a batch within a step",
+            at_home=(
+                "time next(iterator) and the step apart; choose workers by load time / step time, within the "
+                "container's CPUs"
+            ),
+            goal="measure how much of a training loop is waiting, and choose the number of workers by it",
+            hints=(
+                "How long does a step take, and how long does it take to load a batch?",
+                "With num_workers=0 the batch is loaded inside next(), while the device has nothing to do. A "
+                "worker would load the next batches in the meantime.",
+                "num_workers=2: 8 images of 10 ms each by two workers are there after 40 ms, and a step takes 50.",
+            ),
+            minutes=15,
+            difficulty=1,
+        ),
+        Lab(
+            name="ragged",
+            fails="sentences of different lengths cannot be stacked into a batch",
+            findings=("raised",),
+            samples=320,
+            workers=2,
+            batch_size=32,
+            control=Control("batches of one sentence", constants={"BATCH_SIZE": 1}),
+            advice="pad to the longest of the batch, with a mask, and put sentences of similar length together",
+            at_home="give the loader a collate_fn that pads and masks; measure how much of a batch is padding",
+            goal="write a collate_fn that pads and masks, and say how much padding it costs",
+            hints=(
+                "Which shapes does the message name, and who wants them to be equal?",
+                "torch.stack needs rows of one length. Something has to fill the short ones, and the model has to "
+                "be told what is filling.",
+                "A collate_fn with torch.nn.utils.rnn.pad_sequence, and a mask that is True for words; then "
+                "batches of similar length.",
+            ),
+            minutes=20,
+            difficulty=2,
+        ),
+        Lab(
+            name="last-batch",
+            fails="one leftover image meets BatchNorm: the epoch dies on its last batch",
+            findings=("raised",),
+            samples=49,
+            workers=2,
+            may_drop=1,
+            validation={"TRAINING": False},
+            control=Control("batches of 7, which leave no rest", constants={"BATCH_SIZE": 7}),
+            advice="drop_last in training, where another image is left out each time, and never in validation",
+            at_home="len(dataset) % batch_size == 1 tells beforehand; drop_last=True in training only",
+            goal="say what drop_last drops, and where it belongs",
+            hints=(
+                "How many images are in the batch that fails?",
+                "In training BatchNorm divides by the variance of the batch. One sample has none. In validation it"
+                " uses what it has learned, and any batch will do.",
+                "drop_last=TRAINING",
+            ),
+            minutes=10,
+            difficulty=1,
+        ),
+        Lab(
+            name="ranks",
+            fails="2 ranks with 2 workers each all read everything: each record comes 4 times",
+            findings=("duplicated",),
+            samples=90,
+            workers=4,
+            ranks=2,
+            limits=Limits(env={"GLOO_SOCKET_IFNAME": "lo"}),
+            control=Control("one rank with one worker", constants={"NUM_WORKERS": 1}, workers=1, ranks=1),
+            advice="deal the records to all workers of all ranks, so that every rank has as many batches",
+            at_home=(
+                "count records over all ranks in one epoch; divide by rank and by worker, and keep the batches equal"
+            ),
+            goal="divide a stream among ranks and their workers, so that no collective is left without a partner",
+            hints=(
+                "How often does each record come, and how many workers are there in all ranks together?",
+                "Every worker of every rank has the whole dataset. And when one rank has a batch more than the "
+                "other, its all_reduce waits for a partner that has gone.",
+                "Number the workers through: rank * num_workers + worker.id of ranks * num_workers; deal records "
+                "and not shards, for nine shards do not come out even.",
+            ),
+            minutes=30,
+            difficulty=3,
+        ),
     )
 }

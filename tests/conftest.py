@@ -11,8 +11,11 @@ import pytest
 
 from labs.catalog import LABS
 from labs.harness import container
+from labs.harness.container import Backend
 from labs.harness.run import Request, once
 from labs.harness.verdict import Verdict
+
+pytest_plugins = ["tests.engines"]
 
 Run = Callable[..., Verdict]
 Experiment = Callable[[str, str], Verdict]
@@ -55,27 +58,33 @@ def nothing_left() -> Iterator[None]:
     assert leftovers() == before
 
 
+def fitting(request: Request, fixtures: pytest.FixtureRequest) -> Backend:
+    """A namespace container; for a lab that is about memory, which a namespace cannot limit, docker."""
+    if request.limits.memory is None:
+        return container.choose("namespace", request.limits)
+    docker: Backend = fixtures.getfixturevalue("docker")
+    return docker
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(tmp_path: Path, request: pytest.FixtureRequest) -> Run:
     """Run a lab's program in a role, or a file against a lab, and judge it."""
 
     def run(lab: str, role: str = "failure", file: Path | None = None, **changes: object) -> Verdict:
-        request = Request(LABS[lab], role, file, changes)
-        backend = container.choose(None, request.limits)
-        return once(request, backend, tmp_path / "runs")[0]
+        wanted = Request(LABS[lab], role, file, changes)
+        return once(wanted, fitting(wanted, request), tmp_path / "runs")[0]
 
     return run
 
 
 @pytest.fixture(scope="session")
-def experiment(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Verdict]:
-    """The verdict on a lab in a role, in a namespace container: run once, looked at from several sides."""
+def experiment(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Experiment:
+    """The verdict on a lab in a role: run once, looked at from several sides."""
 
     @cache
     def experiment(lab: str, role: str) -> Verdict:
-        request = Request(LABS[lab], role)
-        backend = container.choose("namespace", request.limits)
-        return once(request, backend, tmp_path_factory.mktemp("runs"))[0]
+        wanted = Request(LABS[lab], role)
+        return once(wanted, fitting(wanted, request), tmp_path_factory.mktemp("runs"))[0]
 
     return experiment
 

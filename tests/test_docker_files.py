@@ -68,11 +68,12 @@ def test_the_runner_gives_two_gigabytes() -> None:
 
 
 def test_the_class_runs_every_lab_once() -> None:
-    """One index for each lab of the catalog."""
+    """One index for each lab of the catalog that needs no memory limit: a pod cannot change its own."""
+    labs = [lab.name for lab in LABS.values() if lab.limits.memory is None]
     job = yaml.safe_load((DOCKER / "kubernetes" / "class.yaml").read_text())
     script = job["spec"]["template"]["spec"]["containers"][0]["command"][2]
-    assert job["spec"]["completions"] == len(LABS)
-    assert script.splitlines()[0].split()[2:] == list(LABS)
+    assert job["spec"]["completions"] == len(labs)
+    assert script.partition("\nshift")[0].replace("\\\n", "").split()[2:] == labs
 
 
 def test_memory_limits_hold_program_and_shared_memory() -> None:

@@ -47,12 +47,23 @@ def again(*batches: dict[str, Any]) -> Events:
 
 
 def sampled(threads: int, pid: int = 5) -> dict[str, Any]:
-    return h.event("sample", processes={str(pid): {"threads": threads}})
+    return h.event("sample", processes={str(pid): {"threads": threads, "rss": 1}})
+
+
+def memory(kills: int) -> dict[str, int]:
+    return {"limit": 1 << 30, "peak": 1 << 30, "kills": kills}
+
+
+def loop(part: str = "subject", waited: float = 0.1, step: float = 1.0) -> Events:
+    """Two steps of a loop, from one batch to the next, and how much of each was waiting."""
+    batches = [h.batch([0, 1], 0), h.batch([2, 3], 1)]
+    return [{**one, "part": part, "t": step * n, "waited": step * waited} for n, one in enumerate(batches, 1)]
 
 
 START: Events = [h.run_event(), h.container()]
 UP: Events = [*START, h.workers()]
 ALL: Events = [*UP, h.batch([0, 1], 0), h.batch([2, 3], 1)]
+RANKS: Events = [h.run_event(ranks=2), *ALL[1:]]
 END: Events = [h.epoch_end(), *h.done()]
 
 TRIPS: dict[str, list[Events]] = {
@@ -62,10 +73,18 @@ TRIPS: dict[str, list[Events]] = {
         [*ALL, h.epoch_end(), *h.done(replaced=["DataLoader.__iter__"])],
     ],
     "bus-error": [[*UP, dead(-7, 100), *h.done()], [*UP, dead(-7, 96), *h.done()]],
+    "oom": [
+        [*UP, dead(-9, 0), h.event("exit", status=0, memory=memory(kills=1))],
+        [*UP, sampled(2), h.event("exit", status=-9, memory=memory(kills=2))],
+    ],
     "shm-full": [[*UP, h.error("Caught:\nRuntimeError: unable to allocate shared memory(shm)", "RuntimeError")]],
     "no-files": [[*UP, h.error("Too many open files. Communication", "RuntimeError"), *h.done()]],
     "unpicklable": [[*START, h.error("no", "PicklingError", unpicklable=["dataset.f"]), *h.done()]],
     "worker-died": [[*UP, dead(-9, 0), *h.done()], [*UP, dead(3, 0), *h.done()], [*UP, dead(-7, 10), *h.done()]],
+    "ranks-apart": [
+        [*RANKS, h.epoch_end(rank=1), h.error("Connection closed by peer", "RuntimeError"), *h.done()],
+        [*RANKS, h.epoch_end(rank=0), h.event("stall", seconds=5.0, stacks=[]), h.event("exit", status=-9)],
+    ],
     "raised": [[*UP, h.error(), *h.done()], [*UP, h.error("", "MemoryError"), *h.done()]],
     "stalled": [[*UP, h.event("stall", seconds=5.0, stacks=[]), h.event("exit", status=-9)]],
     "overtime": [[*UP, h.event("overtime", seconds=60, stacks=[]), h.event("exit", status=-9)]],
@@ -84,6 +103,8 @@ TRIPS: dict[str, list[Events]] = {
         [h.run_event(signatures={"0": ["1/float/"]}), *ALL[1:], *END],
     ],
     "thrown-away": [[*ALL, h.epoch_end(handed_over=8), *h.done()]],
+    "small-batches": [[h.run_event(batch_size=5), *ALL[1:], *END]],
+    "mostly-padding": [[*UP, h.batch([0, 1], 0, padding=[6, 10]), h.batch([2, 3], 1, padding=[5, 10]), *END]],
     "same-draws": [
         random_epochs("abcdabcd", "efghijkl"),  # worker 1 is a copy of worker 0
         random_epochs("abcddabc", "efghijkl"),  # the same, shifted
@@ -97,6 +118,11 @@ TRIPS: dict[str, list[Events]] = {
     "not-repeatable": [
         [*ALL, *END, *again(h.batch([0, 1], 0), h.batch([2, 3], 1, contents=["other", "content of 3"]))],
         [*ALL, *END, *again()],
+    ],
+    "memory-grew": [[h.run_event(worker_memory=100), *ALL[1:], h.epoch_end(own_memory=[3, 101]), *h.done()]],
+    "starved": [
+        [h.run_event(most_waiting=0.5), *ALL[1:3], *loop(waited=0.6), *END],
+        [h.run_event(most_waiting=0.5), *ALL[1:3], *loop(step=5.0), *loop("fix"), *END],  # waits little, and is slow
     ],
     "oversubscribed": [
         [*UP, {**h.batch([0, 1], 0), "threads": 7}, h.batch([2, 3], 1), *END],
@@ -119,7 +145,30 @@ DOES_NOT_TRIP: dict[str, list[Events]] = {
         [*START, h.error("no", "ZeroDivisionError", unpicklable=["dataset.f"]), *h.done()],
         [*START, h.error("no", "AttributeError"), *h.done()],
     ],
-    "worker-died": [[*UP, h.error(exits=[exit_of(None), exit_of(0)]), *h.done()]],
+    "worker-died": [
+        [*UP, h.error(exits=[exit_of(None), exit_of(0)]), *h.done()],
+        [*UP, dead(-9, 0), h.event("exit", status=0, memory=memory(kills=1))],
+    ],
+    "oom": [
+        [*UP, dead(-9, 0), h.event("exit", status=0, memory=memory(kills=0))],
+        [*UP, dead(-9, 0), h.event("exit", status=0, memory=None)],
+        [*UP, dead(-7, 100), h.event("exit", status=0, memory=memory(kills=1))],
+    ],
+    "ranks-apart": [
+        [*RANKS, h.epoch_end(rank=0), h.epoch_end(rank=1), *h.done()],
+        [*RANKS, h.error(), *h.done()],
+    ],
+    "small-batches": [[h.run_event(batch_size=4), *ALL[1:], *END]],
+    "mostly-padding": [[*UP, h.batch([0, 1], 0, padding=[5, 10]), h.batch([2, 3], 1, padding=[5, 10]), *END]],
+    "memory-grew": [
+        [h.run_event(worker_memory=100), *ALL[1:], h.epoch_end(own_memory=[100, None]), *h.done()],
+        [*ALL, h.epoch_end(own_memory=[1 << 40]), *h.done()],
+    ],
+    "starved": [
+        [h.run_event(most_waiting=0.5), *ALL[1:3], *loop(waited=0.4), *END],
+        [h.run_event(most_waiting=0.5), *ALL[1:3], *loop(step=1.5), *loop("fix"), *END],
+        [*UP, *loop(waited=0.9), *END],
+    ],
     "raised": [[*UP, dead(-7, 100), *h.done()], [*UP, dead(-9, 0), *h.done()]],
     "lost": [[*UP, h.batch([0, 1], 0), h.error(), *h.done()]],
     "wrong-content": [[h.run_event(signatures={"0": ["1/float/04"]}), *ALL[1:], *END]],
@@ -140,6 +189,37 @@ DOES_NOT_TRIP: dict[str, list[Events]] = {
     ],
     "other-workers": [[h.run_event(workers=0), h.container(), h.batch([0, 1, 2, 3], None), *END]],
 }  # fmt: skip
+
+
+def test_what_is_found_in_validation_is_found() -> None:
+    """A program may drop a sample in training, and none in validation."""
+    training = [
+        {**h.run_event(may_drop=1), "parts": ["subject", "validation"]},
+        *UP[1:],
+        h.batch([0, 1], 0),
+        h.batch([2], 1),
+    ]
+    whole, short = ([{**event, "part": "validation"} for event in events] for events in (ALL[2:], training[2:]))
+    end = [{**event, "part": "validation"} for event in END]
+    assert fired([*training, *END, *whole, *end]) == set()
+    found = find(History([*training, *END, *short, *end]))
+    assert [finding.id for finding in found] == ["lost"] and found[0].statement.startswith("In validation: 1 of 4")
+
+
+@pytest.mark.parametrize("second", [10, 11])
+def test_ranks_are_judged_together(second: int) -> None:
+    """Two ranks with one worker each are two workers, and an epoch is over when both have come to its end."""
+    both = [{**h.workers([10]), "rank": 0}, {**h.workers([second]), "rank": 1}]
+    deliveries = [{**h.batch([0, 1], 0), "rank": 0}, {**h.batch([2, 3], 1), "rank": 1}]
+    ends = [h.epoch_end(rank=0, handed_over=2), h.epoch_end(rank=1, handed_over=2)]
+    job = h.run_event(ranks=2)
+    assert fired([job, h.container(), *both, *deliveries, *ends, *h.done()]) == set()
+    assert fired([job, h.container(), *both, *deliveries[:1], *ends[:1], *h.done()]) == set()  # nobody knows yet
+    assert fired([job, h.container(), *both, *deliveries[:1], *ends, *h.done()]) == {
+        "lost",
+        "other-workers",
+        "thrown-away",
+    }
 
 
 def cases(table: dict[str, list[Events]]) -> list[Any]:

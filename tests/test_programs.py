@@ -44,7 +44,8 @@ def test_a_program_is_short_and_ordinary(lab: str) -> None:
 def test_a_program_runs_by_hand(lab: str) -> None:
     """`python solutions/NAME.py` is an ordinary program. (Run in a container: the host's /dev/shm is not for labs.)"""
     backend, limits = container.BACKENDS["namespace"], LABS[lab].limits
-    argv = [sys.executable, "-W", "ignore", str(LABS[lab].solution)]
+    ranks = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"] if LABS[lab].ranks else []
+    argv = [sys.executable, "-W", "ignore", *ranks, str(LABS[lab].solution)]
     process = container.start(backend, argv, limits, f"loader-lab-{os.getpid()}-hand", LABS[lab].solution)
     printed = process.communicate(timeout=60)[0].decode()
     assert process.returncode == 0 and printed.count("\n") >= 4

@@ -7,8 +7,11 @@ is on the path of every run, and starts in about 20 ms.
 
 import argparse
 import ctypes
+import fcntl
 import os
 import resource
+import socket
+import struct
 import sys
 from pathlib import Path
 
@@ -18,6 +21,7 @@ SYS_MOUNT_SETATTR = 442
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
 MOUNT_ATTR_RDONLY = 1
 LAST_CAPABILITY = 63
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -82,6 +86,12 @@ def private_dev(shm: int) -> None:
     mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, f"size={shm},mode=1777")
 
 
+def loopback() -> None:
+    """A fresh network namespace has nothing but a loopback, which is down: ranks of one program talk through it."""
+    with socket.socket() as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
+
+
 def drop_privileges() -> None:
     """Root of a user namespace may mount: a program could give itself a larger /dev/shm. Take that away for good."""
     for capability in range(LAST_CAPABILITY + 1):
@@ -108,6 +118,7 @@ def main() -> None:
     if arguments.shm is not None:
         # A nested user namespace would bring back the privileges that are given up below.
         Path("/proc/sys/user/max_user_namespaces").write_text("0")
+        loopback()
         make_read_only("/")
         private_dev(arguments.shm)
         cover("/tmp", arguments.tmp, arguments.keep)

@@ -5,7 +5,7 @@ concluded about a run is concluded from this record alone, so a run can be judge
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -61,6 +61,17 @@ class History:
     def container(self) -> Event:
         return self.first("container") or {}
 
+    def only(self, part: str, **job: Any) -> "History":
+        """The same run, as if this part had been its subject, with another job."""
+        run = {**self.run, "job": {**self.job, **job}, "parts": [SUBJECT]}
+        others = [event for event in self.events if event["kind"] != "run" and event.get("part", part) == part]
+        return History([run, *({**event, "part": SUBJECT} if "part" in event else event for event in others)])
+
+    def worker_pids(self) -> list[int]:
+        """Of the first workers of all ranks, in the order of their numbers."""
+        first = {event.get("rank", 0): event["pids"] for event in reversed(list(self.all("workers")))}
+        return [pid for rank in sorted(first) for pid in first[rank]]
+
     def samples(self, part: str = SUBJECT) -> list[Sample]:
         return [
             Sample(batch["epoch"], worker, id, tuple(digests), tuple(signatures))
@@ -87,7 +98,9 @@ class History:
         return sorted(within or looks[:1], key=lambda event: float(event["t"]))
 
     def finished_epochs(self) -> list[int]:
-        return [event["epoch"] for event in self.all("epoch_end")]
+        """The epochs that every rank has come to the end of."""
+        ends = Counter(event["epoch"] for event in self.all("epoch_end"))
+        return [epoch for epoch, ranks in ends.items() if ranks >= self.job.get("ranks", 1)]
 
     def output(self, stream: str) -> list[str]:
         return [event["text"] for event in self.all("output") if event["stream"] == stream]

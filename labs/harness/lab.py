@@ -23,6 +23,7 @@ class Control:
     limits: dict[str, Any] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
     workers: int | None = None
+    ranks: int | None = None
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,13 @@ class Lab:
     epochs: int = 1
     random_content: bool = False  # every sample is meant to be new, and a run to be repeatable with torch.manual_seed
     any_start_method: bool = False  # another way to start workers is a fix here, and not a way out
-    beside_fix: bool = False  # the failure is measured against the fix, in the same container
+    beside_fix: bool = False  # what runs is measured against the fix, in the same container
+    ranks: int = 0  # processes that train together, started by torchrun; 0: one, started as usual
+    batch_size: int = 1  # the job is to be done in batches of at least half of this, on average
+    worker_memory: int | None = None  # bytes that a worker may hold of its own
+    most_waiting: float | None = None  # the share of the loop that may be spent waiting for data
+    may_drop: int = 0  # samples that an epoch of training may leave out
+    validation: dict[str, Any] = field(default_factory=dict)  # constants with which it validates, and drops none
 
     @property
     def file(self) -> str:
@@ -58,16 +65,25 @@ class Lab:
     def solution(self) -> Path:
         return ROOT / "solutions" / f"{self.file}.py"
 
-    def job(self, workers: int, start_method: str) -> dict[str, Any]:
+    def job(self, role: str, start_method: str) -> dict[str, Any]:
         """All that a program has to deliver to be called healthy."""
+        control = self.control if role == "control" else None
         return {
             "ids": list(range(self.samples)),
             "epochs": self.epochs,
-            "workers": workers,
+            "workers": self.workers if control is None or control.workers is None else control.workers,
+            "ranks": self.ranks_in(role) or 1,
             "start_method": None if self.any_start_method else start_method,
             "content": "random" if self.random_content else "fixed",
+            "batch_size": self.batch_size if control is None else 1,
+            "may_drop": self.may_drop,
+            "worker_memory": self.worker_memory,
+            "most_waiting": self.most_waiting,
             "signatures": contents().get(self.name, {}),
         }
+
+    def ranks_in(self, role: str) -> int:
+        return self.control.ranks if role == "control" and self.control.ranks is not None else self.ranks
 
 
 @cache

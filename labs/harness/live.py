@@ -22,6 +22,7 @@ DOING = {
     ("epoch", "subject"): "loading",
     ("start", "fix"): "measuring the fix beside it",
     ("start", "again"): "running it again with the same seed",
+    ("start", "validation"): "validating",
 }
 WORDS = {
     "failure": "the broken program",
@@ -49,7 +50,7 @@ class View:
         self.shm = (0, 0)
         self.processes: dict[str, Event] = {}
         self.seen: set[str] = set()
-        self.workers: list[str] = []
+        self.workers: dict[int, list[str]] = {}  # of each rank
         self.batches: Counter[int | None] = Counter()
 
     def note(self, event: Event) -> None:
@@ -60,11 +61,12 @@ class View:
             self.processes = event["processes"]
             self.seen |= self.processes.keys()
         elif kind == "workers":
-            self.workers = [str(pid) for pid in event["pids"]]
+            self.workers[event.get("rank", 0)] = [str(pid) for pid in event["pids"]]
         elif kind == "batch":
             self.batches.update(set(event["workers"]))
         elif kind == "start":
-            self.workers, self.batches = [], Counter()
+            self.workers.pop(event.get("rank", 0), None)
+            self.batches = Counter()
         self.doing = DOING.get((kind, event.get("part")), self.doing)
 
     def worker(self, number: int, pid: str) -> list[str]:
@@ -77,7 +79,7 @@ class View:
 
     def __rich__(self) -> Group:
         workers = Table.grid(padding=(0, 2))
-        for number, pid in enumerate(self.workers):
+        for number, pid in enumerate(pid for rank in sorted(self.workers) for pid in self.workers[rank]):
             workers.add_row(*self.worker(number, pid))
         return Group(
             Text(f"{self.title}\n", "bold"),

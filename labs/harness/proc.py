@@ -38,6 +38,30 @@ def read_text(path: str) -> str:
         return ""
 
 
+def own_memory(pid: int) -> int | None:
+    """Bytes that this process alone holds: what is shared with others, also by fork, does not count."""
+    sizes = dict(line.split(":", 1) for line in read_text(f"/proc/{pid}/smaps_rollup").splitlines()[1:])
+    if not sizes:
+        return None
+    kilobytes = {name: int(size.split()[0]) for name, size in sizes.items()}
+    # A batch in /dev/shm is nobody's own: the main process will map it too.
+    return (kilobytes["Private_Clean"] + kilobytes["Private_Dirty"] - kilobytes.get("Pss_Shmem", 0)) << 10
+
+
+def memory() -> dict[str, int] | None:
+    """The memory limit of this container, its highest use, and how often the kernel killed for it; None: no limit."""
+    v1, v2 = "/sys/fs/cgroup/memory/memory", "/sys/fs/cgroup/memory"
+    if os.path.exists(f"{v2}.max"):
+        limit, peak, events = read_text(f"{v2}.max"), read_text(f"{v2}.peak"), read_text(f"{v2}.events")
+    else:
+        limit, peak = read_text(f"{v1}.limit_in_bytes"), read_text(f"{v1}.max_usage_in_bytes")
+        events = read_text(f"{v1}.oom_control")
+    if not limit.strip().isdigit() or int(limit) >= 1 << 60:
+        return None
+    kills = dict(line.split() for line in events.splitlines()).get("oom_kill", "0")
+    return {"limit": int(limit), "peak": int(peak or 0), "kills": int(kills)}
+
+
 def processes() -> dict[int, dict[str, Any]]:
     """Every process that descends from this one: state, CPU seconds, threads, resident bytes."""
     everybody = {}

@@ -11,6 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from labs.harness.findings import Evidence, megabytes
+from labs.harness.findings.deliveries import padding_share
+from labs.harness.findings.workers import waiting_share
 from labs.harness.history import SCHEMA, History
 from labs.harness.lab import Lab
 from labs.harness.limits import ROOT
@@ -55,15 +57,28 @@ def headline(verdict: Verdict) -> tuple[str, str]:
 def health(history: History) -> list[Evidence]:
     """What proves that a program did its whole job."""
     job, samples = history.job, history.samples()
-    expected = len(job["ids"]) * job["epochs"]
+    expected, may_drop = len(job["ids"]) * job["epochs"], job["may_drop"] * job["epochs"]
     workers = {sample.worker for sample in samples} - {None}
     peak = max(event["shm_used"] for event in history.shared_memory())
     epochs = f"{job['epochs']} epochs" if job["epochs"] > 1 else "1 epoch"
-    return [
-        Evidence(f"samples in {epochs}, each once an epoch", str(len(samples)), str(expected)),
-        Evidence("workers that delivered them", str(len(workers)), str(job["workers"])),
+    rows = [
+        Evidence(
+            f"samples in {epochs}, each once an epoch",
+            str(len(samples)),
+            f"{expected - may_drop} or more" if may_drop else str(expected),
+        ),
+        Evidence("workers that delivered them", str(len(workers)), str(job["workers"] or "any number")),
         Evidence("/dev/shm at its fullest", megabytes(peak), f"under {megabytes(history.container['shm_total'])}"),
     ]
+    if validated := history.samples("validation"):
+        rows.insert(1, Evidence("samples in validation", str(len(validated)), str(expected)))
+    if (padding := padding_share(history)) is not None:
+        rows.append(Evidence("padding, of all that was delivered", f"{padding:.0%}", "less than half"))
+    if job["most_waiting"] and (share := waiting_share(history)) is not None:
+        rows.append(
+            Evidence("share of the loop spent waiting for data", f"{share:.0%}", f"under {job['most_waiting']:.0%}")
+        )
+    return rows
 
 
 def sparkline(history: History, width: int = 40) -> str:

@@ -57,17 +57,19 @@ def describe(request: Request, backend: Backend) -> tuple[Event, dict[str, Any]]
     """The first event of the history, and the plan for the watcher."""
     lab, role, program, limits = request.lab, request.role, request.program, request.limits
     control = lab.control if role == "control" else None
-    workers = control.workers if control and control.workers is not None else lab.workers
-    part = {
+    part: dict[str, Any] = {
         "program": str(program),
         "constants": control.constants if control else {},
         "start_method": limits.start_method,
         "epochs": lab.epochs,
+        "ranks": lab.ranks_in(role),
         "seed": secrets.randbelow(1 << 31),
     }
     parts = [("subject", part)]
-    if lab.beside_fix and role == "failure":
+    if lab.beside_fix and role in ("failure", "check"):
         parts.append(("fix", {**part, "program": str(lab.solution)}))
+    if lab.validation:
+        parts.append(("validation", {**part, "constants": {**part["constants"], **lab.validation}}))
     if lab.random_content:
         parts.append(("again", part))
     run = {
@@ -85,7 +87,7 @@ def describe(request: Request, backend: Backend) -> tuple[Event, dict[str, Any]]
         "constants": part["constants"],
         "expect": None if request.changes else REPRODUCED if role == "failure" else HEALTHY,
         "lab_findings": lab.findings,
-        "job": lab.job(workers, limits.start_method),
+        "job": lab.job(role, limits.start_method),
     }
     return run, {"parts": parts, "seconds": limits.seconds, "stall_seconds": STALL_SECONDS}
 

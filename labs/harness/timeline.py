@@ -23,7 +23,7 @@ STYLE = """
 def draw(history: History, findings: list[Finding]) -> str:
     looks = history.shared_memory()
     start, end = looks[0]["t"], looks[-1]["t"]
-    workers = (history.first("workers") or {"pids": []})["pids"]
+    workers = history.worker_pids()
     height = CHART + 80 + ROW * len(workers)
 
     def x(event: Event) -> float:

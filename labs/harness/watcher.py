@@ -22,7 +22,7 @@ import tempfile
 import time
 from typing import Any
 
-from labs.harness.proc import TICK, add_slow_facts, cpus, processes, shared_memory, stacks
+from labs.harness.proc import TICK, add_slow_facts, cpus, memory, processes, shared_memory, stacks
 
 LOOK_SECONDS = 0.01  # at /dev/shm, which costs next to nothing
 SAMPLE_SECONDS = 0.05  # of every process
@@ -77,29 +77,32 @@ class Part:
         self.name = name
         self.key = secrets.token_hex(16)
         self.quiet = Quiet()
-        self.unread: dict[str, bytes] = {"events": b"", "stdout": b"", "stderr": b""}
         self.output_left = MOST_OUTPUT
-        events_read, events_write = os.pipe()
+        pipes = [os.pipe() for _ in range(plan["ranks"] or 1)]
+        writers = [write for _, write in pipes]
         self.stack_file = f"{os.environ['TMPDIR']}/.stacks-{name}"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "labs.harness.conductor", str(events_write)],
+            [sys.executable, "-m", "labs.harness.conductor", *map(str, writers)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            pass_fds=[events_write],
+            pass_fds=writers,
             preexec_fn=_become_the_programs,
             start_new_session=True,  # a program that signals its process group signals itself
             env={**os.environ, "LOADER_LAB_STACKS": self.stack_file},
         )
-        os.close(events_write)
+        for write in writers:
+            os.close(write)
         assert self.process.stdin and self.process.stdout and self.process.stderr
         self.process.stdin.write(json.dumps({"key": self.key, **plan}).encode())
         self.process.stdin.close()
+        self.events = {f"events of rank {rank}": read for rank, (read, _) in enumerate(pipes)}
         self.streams = {
-            "events": events_read,
+            **self.events,
             "stdout": self.process.stdout.fileno(),
             "stderr": self.process.stderr.fileno(),
         }
+        self.unread = dict.fromkeys(self.streams, b"")
         for descriptor in self.streams.values():
             os.set_blocking(descriptor, False)
 
@@ -114,7 +117,7 @@ class Part:
         if data:
             self.quiet.restart()
         *lines, rest = (self.unread[stream] + data).split(b"\n")
-        if rest and (not data or (stream != "events" and len(rest) > LONGEST_LINE)):
+        if rest and (not data or (stream not in self.events and len(rest) > LONGEST_LINE)):
             lines.append(rest)
             rest = b""
         self.unread[stream] = rest
@@ -124,7 +127,7 @@ class Part:
 
     def take(self, stream: str, line: bytes) -> None:
         text = line.decode("utf-8", "replace").replace("\0", "")
-        if stream != "events":
+        if stream not in self.events:
             if self.output_left > 0:
                 self.output_left -= len(text) + 1
                 cut = self.output_left <= 0
@@ -145,7 +148,8 @@ class Part:
         for stream in self.streams:
             while self.receive(stream):
                 pass
-        os.close(self.streams["events"])
+        for descriptor in self.events.values():
+            os.close(descriptor)
 
 
 def kill_all() -> None:
@@ -210,7 +214,7 @@ def watch(part: Part, seconds: float, stall_seconds: float) -> None:
     status = part.process.wait()
     kill_all()
     part.close()
-    emit("exit", part=part.name, status=status)
+    emit("exit", part=part.name, status=status, memory=memory())
 
 
 def main() -> None:

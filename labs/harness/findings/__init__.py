@@ -5,6 +5,7 @@ delivered stands in its history (`job`), and the rest is what was seen. A health
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from labs.harness.findings import deliveries, endings, workers
 from labs.harness.findings.finding import Evidence, Finding, megabytes
@@ -17,10 +18,12 @@ FINDINGS: dict[str, Callable[[History], Finding | None]] = {
     "not-a-program": endings.not_a_program,
     "tampered": workers.tampered,
     "bus-error": endings.bus_error,
+    "oom": endings.oom,
     "shm-full": endings.shm_full,
     "no-files": endings.no_files,
     "unpicklable": endings.unpicklable,
     "worker-died": endings.worker_died,
+    "ranks-apart": endings.ranks_apart,
     "raised": endings.raised,
     "stalled": endings.stalled,
     "overtime": endings.overtime,
@@ -29,13 +32,22 @@ FINDINGS: dict[str, Callable[[History], Finding | None]] = {
     "lost": deliveries.lost,
     "thrown-away": deliveries.thrown_away,
     "wrong-content": deliveries.wrong_content,
+    "small-batches": deliveries.small_batches,
+    "mostly-padding": deliveries.mostly_padding,
     "same-draws": deliveries.same_draws,
     "epochs-repeat": deliveries.epochs_repeat,
     "not-repeatable": deliveries.not_repeatable,
+    "memory-grew": workers.memory_grew,
+    "starved": workers.starved,
     "oversubscribed": workers.oversubscribed,
     "other-workers": workers.other_workers,
 }
 
 
 def find(history: History) -> list[Finding]:
-    return [finding for check in FINDINGS.values() if (finding := check(history)) is not None]
+    """All that can be said of a run, and of its validation, in which nothing may be left out."""
+    found = [finding for check in FINDINGS.values() if (finding := check(history)) is not None]
+    if "validation" in history.run.get("parts", ()):
+        validation = history.only("validation", may_drop=0)
+        found += [replace(one, statement=f"In validation: {one.statement}") for one in find(validation)]
+    return found

@@ -31,13 +31,14 @@ def duplicated(history: History) -> Finding | None:
 
 def thrown_away(history: History) -> Finding | None:
     """Workers made more samples than arrived: somebody between them and the loop throws some away."""
-    for end in history.all("epoch_end"):
-        arrived = len(history.by_epoch.get(end["epoch"], []))
-        if end["handed_over"] > arrived:
+    for epoch in history.finished_epochs():
+        arrived = len(history.by_epoch.get(epoch, []))
+        handed_over = sum(end["handed_over"] for end in history.all("epoch_end") if end["epoch"] == epoch)
+        if handed_over > arrived + history.job.get("may_drop", 0):
             return Finding(
                 "thrown-away",
                 "The workers loaded more samples than the loop was given; the rest was thrown away.",
-                (Evidence("samples from the workers in an epoch", str(end["handed_over"]), str(arrived)),),
+                (Evidence("samples from the workers in an epoch", str(handed_over), str(arrived)),),
             )
     return None
 
@@ -46,7 +47,7 @@ def lost(history: History) -> Finding | None:
     expected = set(history.job["ids"])
     for epoch in history.finished_epochs():
         missing = sorted(expected - {sample.id for sample in history.by_epoch.get(epoch, [])})
-        if missing:
+        if len(missing) > history.job.get("may_drop", 0):
             return Finding(
                 "lost",
                 f"{len(missing)} of {len(expected)} samples never came in epoch {epoch}, and nothing was raised.",
@@ -81,6 +82,37 @@ def wrong_content(history: History) -> Finding | None:
         "wrong-content",
         f"{len(wrong)} samples have a content that is not theirs.",
         (Evidence("samples with other content", some(sorted(wrong)), "none"),),
+    )
+
+
+def small_batches(history: History) -> Finding | None:
+    """Where the job is to be done in batches: they hold, on average, less than half of what they should."""
+    wanted = history.job.get("batch_size", 1)
+    sizes = [len(batch["ids"]) for batch in history.all("batch")]
+    if not sizes or not history.finished_epochs() or sum(sizes) / len(sizes) >= wanted / 2:
+        return None
+    return Finding(
+        "small-batches",
+        "The batches are far smaller than the job's.",
+        (Evidence("samples in a batch, on average", f"{sum(sizes) / len(sizes):.1f}", f"about {wanted}"),),
+    )
+
+
+def padding_share(history: History) -> float | None:
+    """How much of what was delivered is padding; None where nothing is padded."""
+    counts = [batch["padding"] for batch in history.all("batch") if batch.get("padding")]
+    total = sum(all for _, all in counts)
+    return sum(empty for empty, _ in counts) / total if total else None
+
+
+def mostly_padding(history: History) -> Finding | None:
+    share = padding_share(history)
+    if share is None or share <= 0.5:
+        return None
+    return Finding(
+        "mostly-padding",
+        "Most of what was delivered is padding.",
+        (Evidence("padding, of all that was delivered", f"{share:.0%}", "less than half"),),
     )
 
 

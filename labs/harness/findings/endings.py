@@ -1,6 +1,7 @@
 """Findings about how a run ended: dead, hung, or stopped by an exception."""
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from labs.harness.findings.finding import Evidence, Finding, megabytes, some
 from labs.harness.history import History
 
 PICKLING_ERRORS = {"PicklingError", "AttributeError", "TypeError"}
-SIGBUS = 7
+SIGBUS, SIGKILL = 7, 9
 
 
 def not_a_program(history: History) -> Finding | None:
@@ -72,10 +73,56 @@ def no_files(history: History) -> Finding | None:
     )
 
 
+def oom(history: History) -> Finding | None:
+    """The kernel killed somebody because the container, all its processes together, came to its memory limit."""
+    error, ended = history.first("error"), history.first("exit")
+    memory = (ended or {}).get("memory")
+    dead = [exit["worker"] for exit in error["exits"] if exit["exitcode"] == -SIGKILL] if error else []
+    main = not error and ended is not None and ended["status"] == -SIGKILL
+    if not memory or not memory["kills"] or not (dead or main):
+        return None
+    pids = {str(pid) for pid in history.worker_pids()}
+    in_main = max(
+        (
+            facts["rss"]
+            for event in history.all("sample")
+            for pid, facts in event["processes"].items()
+            if pid not in pids
+        ),
+        default=0,
+    )
+    return Finding(
+        "oom",
+        f"{'The main process' if main else 'A worker'} was killed because the container was out of memory.",
+        (
+            Evidence("kills for memory in this container", str(memory["kills"]), "0"),
+            Evidence("its memory, at its highest", megabytes(memory["peak"]), f"under {megabytes(memory['limit'])}"),
+            Evidence("the main process alone, at its highest", megabytes(in_main), "not what the limit counts"),
+        ),
+        _deepest(error, "killed by signal") if error else "",
+    )
+
+
+def ranks_apart(history: History) -> Finding | None:
+    """Ranks that train together must take as many steps: the one that has a batch more waits for the others."""
+    if history.job.get("ranks", 1) < 2 or not (history.first("error") or history.first("stall")):
+        return None
+    steps = Counter(batch.get("rank", 0) for batch in history.all("batch"))
+    ended = {event.get("rank", 0) for event in history.all("epoch_end")}
+    if not ended or len(ended) == history.job["ranks"]:
+        return None
+    counts = ", ".join(f"rank {rank}: {steps[rank]}" for rank in range(history.job["ranks"]))
+    return Finding(
+        "ranks-apart",
+        "A rank was done with its epoch while another still had batches, and waited for it in vain.",
+        (Evidence("batches before it broke", counts, "the same number on every rank"),),
+    )
+
+
 def worker_died(history: History) -> Finding | None:
     error = history.first("error")
     dead = [exit for exit in error["exits"] if exit["exitcode"] not in (None, 0)] if error else []
-    if not error or not dead or bus_error(history):
+    if not error or not dead or bus_error(history) or oom(history):
         return None
     how = some(f"worker {exit['worker']}: {_how(exit['exitcode'])}" for exit in dead)
     return Finding(
@@ -105,7 +152,7 @@ def unpicklable(history: History) -> Finding | None:
 
 def raised(history: History) -> Finding | None:
     error = history.first("error")
-    if not error or any(check(history) for check in (bus_error, shm_full, no_files, worker_died, unpicklable)):
+    if not error or any(check(history) for check in (bus_error, oom, shm_full, no_files, worker_died, unpicklable)):
         return None
     first = error["chain"][0]
     program = re.escape(Path(history.run.get("program", "")).name)
@@ -139,7 +186,7 @@ def stalled(history: History) -> Finding | None:
 def standing(history: History) -> list[tuple[str, str]]:
     """For a hang: where the main process and each worker stand: in the program, or else in torch, or at all."""
     event = history.first("stall") or history.first("overtime") or {"stacks": []}
-    pids = (history.first("workers") or {"pids": []})["pids"]
+    pids = history.worker_pids()
     program = Path(history.run.get("program", "")).name
     places = []
     for process in event["stacks"]:
@@ -169,7 +216,7 @@ def unfinished(history: History) -> Finding | None:
     """It ended on its own, before the job was done and without a word: os._exit, a crash of the main process."""
     ended = history.first("exit")
     explained = any(history.first(kind) for kind in ("error", "stall", "overtime", "not_a_program"))
-    if not ended or explained or (history.first("done") and ended["status"] == 0):
+    if not ended or explained or oom(history) or (history.first("done") and ended["status"] == 0):
         return None
     return Finding(
         "unfinished",

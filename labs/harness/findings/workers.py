@@ -1,7 +1,12 @@
-"""Findings about the workers: which there were, how many threads they had, and whether one can believe the record."""
+"""Findings about the workers: which there were, their threads and memory, how long they kept the loop waiting, and
+whether one can believe the record.
+"""
 
-from labs.harness.findings.finding import Evidence, Finding, some
-from labs.harness.history import History
+from collections import defaultdict
+from itertools import product
+
+from labs.harness.findings.finding import Evidence, Finding, megabytes, some
+from labs.harness.history import SUBJECT, History
 
 # Of a worker: its main thread, and the one that feeds its results into the queue. The main process has a few more
 # (torch's and OpenCV's pools, helpers of multiprocessing), so only a crowd there is worth a word.
@@ -42,7 +47,7 @@ def other_workers(history: History) -> Finding | None:
         return None
     for epoch in history.finished_epochs():
         busy = {sample.worker for sample in history.by_epoch.get(epoch, [])}
-        started = {len(event["pids"]) for event in history.all("workers")}
+        started = _started(history)
         if len(busy - {None}) != wanted or None in busy or started != {wanted}:
             by_main = " and the main process" if None in busy else ""
             return Finding(
@@ -61,6 +66,52 @@ def other_workers(history: History) -> Finding | None:
             (Evidence("start method of the workers", some(sorted(map(str, methods))), method),),
         )
     return None
+
+
+def _started(history: History) -> set[int]:
+    """How many workers all ranks together started for an epoch; more than one number where that differed."""
+    by_rank: dict[int, set[int]] = defaultdict(set)
+    for event in history.all("workers"):
+        by_rank[event.get("rank", 0)].add(len(event["pids"]))
+    return {sum(counts) for counts in product(*by_rank.values())} - {0}
+
+
+def memory_grew(history: History) -> Finding | None:
+    """Workers that came to hold more than the job allows. A forked worker holds next to nothing of its own at first."""
+    allowed = history.job.get("worker_memory")
+    held = [bytes or 0 for end in history.all("epoch_end") for bytes in end.get("own_memory", ())]
+    if not allowed or max(held, default=0) <= allowed:
+        return None
+    workers = len(history.worker_pids())
+    return Finding(
+        "memory-grew",
+        "Each worker came to hold memory of its own that it could share with the others.",
+        (
+            Evidence("memory of a worker's own, at the end", megabytes(max(held)), f"under {megabytes(allowed)}"),
+            Evidence(f"of all {workers} workers together", megabytes(sum(held[-workers:])), "next to nothing"),
+        ),
+    )
+
+
+def starved(history: History) -> Finding | None:
+    """The loop waits for data most of the time, or is done far later than the fix that ran beside it."""
+    share, fixed_share = waiting_share(history), waiting_share(history, "fix")
+    _, rate = beside_the_fix(history)
+    allowed = history.job.get("most_waiting")  # a loop that only reads is always waiting: then this is no failure
+    if not allowed or share is None or (share <= allowed and (rate is None or rate >= 0.5)):
+        return None
+    expected = f"under {allowed:.0%}" + (f"; {fixed_share:.0%} in the fix" if fixed_share is not None else "")
+    evidence = [Evidence("share of the loop spent waiting for data", f"{share:.0%}", expected)]
+    if rate is not None:
+        evidence.append(Evidence("samples a second, by the fix's", f"{rate:.2f} times as many", "as many"))
+    return Finding("starved", "The loop waits for data where it could be working.", tuple(evidence))
+
+
+def waiting_share(history: History, part: str = SUBJECT) -> float | None:
+    """How much of its time the loop waited for data, from the first batch to the last."""
+    batches = [batch for batch in history.all("batch", part) if "waited" in batch]
+    seconds = batches[-1]["t"] - batches[0]["t"] if batches else 0.0
+    return sum(batch["waited"] for batch in batches[1:]) / seconds if seconds > 0 else None
 
 
 def tampered(history: History) -> Finding | None:

@@ -1,0 +1,70 @@
+"""Sentences of different lengths, put into batches as they are.
+
+Symptom: RuntimeError: stack expects each tensor to be equal size, but got [53] at entry 0 and [12] at entry 1
+Cause:   torch's own collate stacks samples into one tensor, and a tensor has no room for rows of different lengths.
+Run:     nox -s lab-ragged (dies at once), nox -s fix-ragged (pads and masks), nox -s check-ragged -- my_attempt.py
+
+A padded batch is (tokens, mask, numbers): the mask is True where there is a token and False where there is padding.
+"""
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+SENTENCES = 320
+SHORTEST, LONGEST = 10, 59
+BATCH_SIZE = 32
+NUM_WORKERS = 2
+
+
+class Sentences(Dataset):
+    """Sentences of random words: the number of a word is its token, and 0 is no word."""
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(seed=16)
+        self.lengths = rng.integers(SHORTEST, LONGEST + 1, SENTENCES)
+        self.tokens = [torch.from_numpy(rng.integers(1, 256, length)) for length in self.lengths]
+
+    def __len__(self) -> int:
+        return SENTENCES
+
+    def __getitem__(self, number: int) -> tuple[torch.Tensor, int]:
+        return self.tokens[number], number
+
+
+# --- the part that differs between the lab and its solution ---
+def pad(samples: list[tuple[torch.Tensor, int]]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """As long as the longest sentence of the batch, and a mask that says what is a word."""
+    sentences, numbers = zip(*samples, strict=True)
+    tokens = torch.nn.utils.rnn.pad_sequence(sentences, batch_first=True)
+    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    return tokens, torch.arange(tokens.shape[1]) < lengths[:, None], torch.tensor(numbers)
+
+
+class SimilarLengths(torch.utils.data.Sampler):
+    """Batches of sentences of about the same length, in a new order in every epoch."""
+
+    def __init__(self, lengths: np.ndarray) -> None:
+        self.lengths = torch.from_numpy(lengths)
+
+    def __len__(self) -> int:
+        return -(-len(self.lengths) // BATCH_SIZE)
+
+    def __iter__(self):
+        by_length = torch.argsort(self.lengths + torch.rand(len(self.lengths)))  # those of one length in any order
+        batches = by_length.split(BATCH_SIZE)
+        return (batches[place].tolist() for place in torch.randperm(len(batches)))
+
+
+def make_loader() -> DataLoader:
+    dataset = Sentences()
+    batches = SimilarLengths(dataset.lengths)
+    return DataLoader(dataset, batch_sampler=batches, num_workers=NUM_WORKERS, collate_fn=pad)
+
+
+# --- from here on the same ---
+
+
+if __name__ == "__main__":
+    for tokens, *_, numbers in make_loader():
+        print(tuple(tokens.shape), len(numbers))
