@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -27,18 +28,18 @@ def hear_signals() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def leftovers() -> dict[str, list[str]]:
+def leftovers() -> set[str]:
     """What a run could leave on the machine: processes, and files of torch, NumPy and multiprocessing in /dev/shm."""
-    processes = []
+    processes = set()
     for process in psutil.process_iter():
         try:
             run = process.environ().get("LOADER_LAB")
             if run and process.status() != psutil.STATUS_ZOMBIE and not somebody_elses(run):
-                processes.append(f"{process.pid} {' '.join(process.cmdline())[:100]}")
+                processes.add(f"{process.pid} {' '.join(process.cmdline())[:100]}")
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
     ours = ("torch_", "tmp", "psm_", "sem.")
-    return {"processes": processes, "shm": sorted(name for name in os.listdir("/dev/shm") if name.startswith(ours))}
+    return processes | {f"/dev/shm/{name}" for name in os.listdir("/dev/shm") if name.startswith(ours)}
 
 
 def somebody_elses(run: str) -> bool:
@@ -50,12 +51,27 @@ def somebody_elses(run: str) -> bool:
     return int(owner) not in family
 
 
+def new_leftovers(before: set[str], seconds: float = 10) -> set[str]:
+    """What is there now and was not before. Tests run side by side: what goes away by itself was a neighbour's."""
+    deadline = time.monotonic() + seconds
+    while (new := leftovers() - before) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return new
+
+
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
     """Every test leaves the machine as it found it."""
     before = leftovers()
     yield
-    assert leftovers() == before
+    assert new_leftovers(before) == set()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One engine serves all tests that need one, so they are all run by one of the processes that run tests."""
+    for item in items:
+        if {"docker", "podman", "chosen"} & set(getattr(item, "fixturenames", ())) or "oom" in item.name:
+            item.add_marker(pytest.mark.xdist_group("engine"))
 
 
 def fitting(request: Request, fixtures: pytest.FixtureRequest) -> Backend:
