@@ -44,6 +44,7 @@ class Lab:
     epochs: int = 1
     random_content: bool = False  # every sample is meant to be new, and a run to be repeatable with torch.manual_seed
     any_start_method: bool = False  # another way to start workers is a fix here, and not a way out
+    must_stop_with: dict[str, Any] = field(default_factory=dict)  # constants with which a fix has to raise, not go on
     beside_fix: bool = False  # the failure is measured against the fix, in the same container
 
     @property
@@ -65,6 +66,7 @@ class Lab:
             "epochs": self.epochs,
             "workers": workers,
             "start_method": None if self.any_start_method else start_method,
+            "must_stop_with": self.must_stop_with,
             "content": "random" if self.random_content else "fixed",
             "signatures": contents().get(self.name, {}),
         }

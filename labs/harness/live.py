@@ -22,6 +22,7 @@ DOING = {
     ("epoch", "subject"): "loading",
     ("start", "fix"): "measuring the fix beside it",
     ("start", "again"): "running it again with the same seed",
+    ("start", "hopeless"): "running it with what it has to refuse",
 }
 WORDS = {
     "failure": "the broken program",

@@ -68,6 +68,8 @@ def describe(request: Request, backend: Backend) -> tuple[Event, dict[str, Any]]
     parts = [("subject", part)]
     if lab.beside_fix and role == "failure":
         parts.append(("fix", {**part, "program": str(lab.solution)}))
+    if lab.must_stop_with and role in ("fix", "check"):
+        parts.append(("hopeless", {**part, "constants": lab.must_stop_with}))
     if lab.random_content:
         parts.append(("again", part))
     run = {
