@@ -12,6 +12,7 @@ turns a skip into a failure.
 
 import dataclasses
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -199,7 +200,10 @@ def test_nothing_is_left_when_the_tests_are_killed(server: dict[str, str]) -> No
     with tests:
         folder = Path(tests.stdout.readline().strip())
         theirs = psutil.Process(tests.pid).children(recursive=True)
+        ends = [os.pidfd_open(process.pid) for process in theirs]
         assert any(process.name() == "postgres" for process in theirs) and folder.is_dir()
         tests.send_signal(signal.SIGKILL)
-    assert psutil.wait_procs(theirs, timeout=60)[1] == []
+    for end in ends:
+        assert select.select([end], [], [], 60)[0] == [end]
+        os.close(end)
     assert not folder.exists()
