@@ -223,6 +223,8 @@ LABS: dict[str, Lab] = {
             samples=47,
             workers=2,
             control=Control("no unreadable image", constants={"UNREADABLE": 0}),
+            # 30 of 77. More would leave whole batches with nothing in them, which raises in most programs by accident.
+            must_stop_with={"UNREADABLE": 30},
             advice="leave it out, count it and name it, and stop only when there are too many",
             at_home="find such files before the training: read each of them once",
             goal="keep one bad file from ending an epoch, without hiding it",

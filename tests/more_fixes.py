@@ -10,6 +10,9 @@ MAKE_CLASS = '    Batch = namedtuple("Batch", ["images", "indices"])\n\n'
 RETURN_COUNTED = "return DataLoader(CountedImages(make_images()), batch_size=BATCH_SIZE, num_workers=NUM_WORKERS)"
 RETURN_IMAGES = "return DataLoader(dataset, batch_size=BATCH_SIZE, num_workers=NUM_WORKERS, shuffle=True)"
 READ = "        image = cv2.imread(str(self.paths[index]))\n"
+READABLE = "good = [n for n, path in enumerate(dataset.paths) if cv2.imread(str(path)) is not None]\n    "
+READABLE += "sampler = torch.utils.data.SubsetRandomSampler(good)\n"
+RETURN_READABLE = RETURN_IMAGES.replace("shuffle=True", "sampler=sampler")
 KEEP = "to_look_at.append(images[0])"
 
 READ_RECORD = "while len(data := self.file.read(RECORD.itemsize)) == RECORD.itemsize:"
@@ -161,6 +164,18 @@ WRONG = [
         ((READ, f"{READ}        if image is None:\n            return self[0]\n"),),
         ("duplicated",),
     ),
+    Fix("corrupt", "left out, however many", ((RETURN_IMAGES, f"{READABLE}    {RETURN_READABLE}"),), ("goes-on",)),
+    Fix(
+        "corrupt",
+        "left out, and too many only mentioned",
+        (
+            (
+                RETURN_IMAGES,
+                f"{READABLE}    print(len(dataset) - len(good), 'images cannot be read')\n    {RETURN_READABLE}",
+            ),
+        ),
+        ("goes-on",),
+    ),
 ]
 
 RIGHT = [
@@ -262,7 +277,10 @@ RIGHT = [
             (
                 "def make_loader",
                 "def without_none(samples):\n"
-                "    return torch.utils.data.default_collate([one for one in samples if one is not None])\n\n\n"
+                "    good = [one for one in samples if one is not None]\n"
+                "    if len(good) < len(samples) - 2:\n"
+                "        raise RuntimeError(f'{len(samples) - len(good)} of {len(samples)} images cannot be read')\n"
+                "    return torch.utils.data.default_collate(good)\n\n\n"
                 "def make_loader",
             ),
         ),
@@ -273,9 +291,9 @@ RIGHT = [
         (
             (
                 RETURN_IMAGES,
-                "good = [n for n, path in enumerate(dataset.paths) if cv2.imread(str(path)) is not None]\n"
-                "    sampler = torch.utils.data.SubsetRandomSampler(good)\n"
-                "    return DataLoader(dataset, batch_size=BATCH_SIZE, num_workers=NUM_WORKERS, sampler=sampler)",
+                f"{READABLE}"
+                "    assert len(good) > 0.9 * len(dataset), 'too many images cannot be read'\n"
+                f"    {RETURN_READABLE}",
             ),
         ),
     ),

@@ -1,8 +1,25 @@
-"""Small programs for tests: a healthy loader for the lab `pickle`, to be bent in one place."""
+"""Programs for tests: a healthy loader for the lab `pickle`, to be bent in one place, and a lab with a server."""
+
+import dataclasses
 
 from labs.catalog import LABS
+from labs.harness.lab import Control
+from labs.harness.limits import Limits
 
 GOOD = LABS["pickle"].solution.read_text()
+
+# The other half of the lab `sql`, with the same images and labels. It is not in the catalog because it needs a server,
+# and that is here for the tests only (postgres.py). What it shows differs from run to run, see test_postgres.py.
+SQL_POSTGRES = dataclasses.replace(
+    LABS["sql"],
+    module="sql_postgres",
+    fails="one connection to a server is shared by forked workers: its protocol breaks",
+    findings=("raised", "stalled", "wrong-content"),
+    workers=4,
+    epochs=2,
+    limits=Limits(),
+    control=Control("no worker processes", constants={"NUM_WORKERS": 0}, workers=0),
+)
 
 
 def bent(old: str, new: str, text: str = GOOD) -> str:

@@ -43,7 +43,11 @@ def random_epochs(first: str, second: str, content: str = "random", shuffled: bo
 
 
 def again(*batches: dict[str, Any]) -> Events:
-    return [{**event, "part": "again"} for event in (*batches, h.event("exit", status=0))]
+    return in_part("again", *batches)
+
+
+def in_part(part: str, *events: dict[str, Any]) -> Events:
+    return [{**event, "part": part} for event in (*events, h.event("exit", status=0))]
 
 
 def sampled(threads: int, pid: int = 5) -> dict[str, Any]:
@@ -92,6 +96,11 @@ TRIPS: dict[str, list[Events]] = {
         [*UP, h.event("exit", status=0)],
         [*UP, h.event("exit", status=-11)],
         [*ALL, h.epoch_end(), *h.done(status=1)],
+    ],
+    "goes-on": [
+        [*ALL, *END, *in_part("hopeless", h.batch([0, 1], 0))],
+        [*ALL, *END, *in_part("hopeless", h.event("not_a_program", message="no constant UNREADABLE"))],
+        [*ALL, *END, *in_part("hopeless", h.event("stall", seconds=5.0, stacks=[]))],
     ],
     "duplicated": [[*UP, h.batch([0, 1], 0), h.batch([2, 3, 3], 1), *END]],
     "lost": [[*UP, h.batch([0, 1], 0), h.batch([2], 1), *END]],
@@ -170,6 +179,7 @@ DOES_NOT_TRIP: dict[str, list[Events]] = {
         [*UP, *loop(waited=0.9), *END],
     ],
     "raised": [[*UP, dead(-7, 100), *h.done()], [*UP, dead(-9, 0), *h.done()]],
+    "goes-on": [[*ALL, *END, *in_part("hopeless", h.batch([0, 1], 0), h.error())], [*ALL, *END]],
     "lost": [[*UP, h.batch([0, 1], 0), h.error(), *h.done()]],
     "wrong-content": [[h.run_event(signatures={"0": ["1/float/04"]}), *ALL[1:], *END]],
     "thrown-away": [[*ALL, h.epoch_end(handed_over=4), *h.done()]],

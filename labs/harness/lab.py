@@ -52,6 +52,7 @@ class Lab:
     most_waiting: float | None = None  # the share of the loop that may be spent waiting for data
     may_drop: int = 0  # samples that an epoch of training may leave out
     validation: dict[str, Any] = field(default_factory=dict)  # constants with which it validates, and drops none
+    must_stop_with: dict[str, Any] = field(default_factory=dict)  # constants with which a fix has to raise, not go on
 
     @property
     def file(self) -> str:
@@ -74,6 +75,7 @@ class Lab:
             "workers": self.workers if control is None or control.workers is None else control.workers,
             "ranks": self.ranks_in(role) or 1,
             "start_method": None if self.any_start_method else start_method,
+            "must_stop_with": self.must_stop_with,
             "content": "random" if self.random_content else "fixed",
             "batch_size": self.batch_size if control is None else 1,
             "may_drop": self.may_drop,

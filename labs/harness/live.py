@@ -23,6 +23,7 @@ DOING = {
     ("start", "fix"): "measuring the fix beside it",
     ("start", "again"): "running it again with the same seed",
     ("start", "validation"): "validating",
+    ("start", "hopeless"): "running it with what it has to refuse",
 }
 WORDS = {
     "failure": "the broken program",

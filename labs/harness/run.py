@@ -70,6 +70,8 @@ def describe(request: Request, backend: Backend) -> tuple[Event, dict[str, Any]]
         parts.append(("fix", {**part, "program": str(lab.solution)}))
     if lab.validation:
         parts.append(("validation", {**part, "constants": {**part["constants"], **lab.validation}}))
+    if lab.must_stop_with and role in ("fix", "check"):
+        parts.append(("hopeless", {**part, "constants": lab.must_stop_with}))
     if lab.random_content:
         parts.append(("again", part))
     run = {

@@ -28,6 +28,7 @@ FINDINGS: dict[str, Callable[[History], Finding | None]] = {
     "stalled": endings.stalled,
     "overtime": endings.overtime,
     "unfinished": endings.unfinished,
+    "goes-on": endings.goes_on,
     "duplicated": deliveries.duplicated,
     "lost": deliveries.lost,
     "thrown-away": deliveries.thrown_away,

@@ -167,6 +167,23 @@ def raised(history: History) -> Finding | None:
     )
 
 
+def goes_on(history: History) -> Finding | None:
+    """Run once more with what it has to refuse, the program did not raise."""
+    part = "hopeless"
+    if not history.first("exit", part) or history.first("error", part):
+        return None
+    constants = ", ".join(f"{name} = {value}" for name, value in history.job.get("must_stop_with", {}).items())
+    untried = history.first("not_a_program", part)
+    if untried:
+        return Finding("goes-on", f"It could not be tried with {constants}: {untried['message']}.")
+    samples = sum(len(batch["ids"]) for batch in history.all("batch", part))
+    return Finding(
+        "goes-on",
+        f"With {constants} the program should stop with an exception, and goes on.",
+        (Evidence(f"with {constants}", f"{samples} samples", "an exception"),),
+    )
+
+
 def stalled(history: History) -> Finding | None:
     event = history.first("stall")
     if not event:
