@@ -45,6 +45,7 @@ class Lab:
     random_content: bool = False  # every sample is meant to be new, and a run to be repeatable with torch.manual_seed
     any_start_method: bool = False  # another way to start workers is a fix here, and not a way out
     beside_fix: bool = False  # the failure is measured against the fix, in the same container
+    combines: tuple[str, ...] = ()  # the labs whose failures are all in this one
 
     @property
     def file(self) -> str:
