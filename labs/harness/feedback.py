@@ -125,7 +125,7 @@ def steps(verdict: Verdict, lab: Lab, file: Path, record: Record) -> list[tuple[
     again = (f"{nox} -s check-{lab.name}{named}", f"once you have changed {own}")
     if record.hints < len(lab.hints):
         what = f"the {NUMBERS[record.hints]} of {len(lab.hints)} hints: {KINDS[record.hints]}"
-        return [again, (f"{nox} -s check-{lab.name} -- --hint", what)]
+        return [(f"{nox} -s check-{lab.name} -- --hint", what), again]
     return [
         again,
         (f"{nox} -s fix-{lab.name}", f"our solution, {os.path.relpath(lab.solution)}, in the same container"),

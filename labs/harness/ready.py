@@ -41,12 +41,6 @@ def machine() -> Iterator[Row]:
     python = ".".join(map(str, sys.version_info[:3]))
     yield "Python", python, "" if sys.version_info >= NEEDED_PYTHON else "3.11 or newer is needed"
     yield environment()
-    memory = available_memory()
-    yield (
-        "memory",
-        f"{memory / GIGABYTE:.1f} GB available",
-        few(memory, NEEDED_MEMORY, "2 GB, for the runs without the cause"),
-    )
     disk = shutil.disk_usage(ROOT).free
     yield "disk", f"{disk / GIGABYTE:.1f} GB free", few(disk, NEEDED_DISK, "1 GB, for records and an image")
     if LINUX:  # elsewhere the engine has a machine of its own
