@@ -1,7 +1,6 @@
 """What a learner reads about a fix of their own: the one thing that is still wrong, or how it compares with ours."""
 
 import difflib
-import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 from rich.padding import Padding
 from rich.text import Text
 
-from labs.harness import progress, report
+from labs.harness import exercises, progress, report
 from labs.harness.exercises import copy_of
 from labs.harness.lab import Lab
 from labs.harness.progress import Record
@@ -50,7 +49,7 @@ def note(verdict: Verdict, lab: Lab, file: Path) -> Record:
     findings = [finding.id for finding in verdict.findings]
     sha256 = verdict.history.run["sha256"]
     # A text that cannot be run is no attempt, and one that was saved again meanwhile may not be the one that ran.
-    if file != copy_of(lab) or "not-a-program" in findings or hashlib.sha256(file.read_bytes()).hexdigest() != sha256:
+    if file != copy_of(lab) or "not-a-program" in findings or exercises.sha256(file) != sha256:
         return progress.read().of(lab.name)
     with progress.changing() as kept:
         record = kept.of(lab.name)
@@ -73,7 +72,8 @@ def write(page: Page, verdict: Verdict, lab: Lab, folder: Path, file: Path, reco
     if verdict.as_expected:
         page.table(report.health(verdict.history))
         report.show_shared_memory(page, verdict.history)
-        beside_ours(page, lab, file)
+        if exercises.sha256(file) == verdict.history.run["sha256"]:
+            beside_ours(page, lab, file)
         page.heading("Why it works")
         page.say(f"{report.cause(lab)} So: {lab.advice}.")
     else:

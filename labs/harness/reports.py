@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from html import escape
@@ -10,6 +11,7 @@ from typing import Any
 
 from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from labs.harness import exercises
 from labs.harness.entry import complain
@@ -110,11 +112,15 @@ def checked(given: dict[str, Any], stem: str) -> Report:
     entries = [Entry(**each) for each in given["exercises"]]
     for each in entries:
         counts = (each.attempts, each.hints)
-        if each.state not in MARKS or not isinstance(each.lab, str) or any(type(n) is not int or n < 0 for n in counts):
+        if each.state not in MARKS or any(type(count) is not int or count < 0 for count in counts):
+            raise ValueError
+        if not re.fullmatch("[a-z0-9-]{1,40}", each.lab):
             raise ValueError
     if len({each.lab for each in entries}) != len(entries) or not isinstance(given["name"], str | None):
         raise ValueError
-    return Report(" ".join((given["name"] or stem).split())[:60], str(given["at"]), entries)
+    # It goes to a terminal, where some characters are commands.
+    name = "".join(letter if letter.isprintable() else " " for letter in given["name"] or stem)
+    return Report(name[:60], str(given["at"]), entries)
 
 
 def together(paths: list[Path], page: Path | None) -> int:
@@ -172,7 +178,7 @@ def write(page: Page, reports: list[Report]) -> None:
         for heading in headings:
             table.add_column(heading, justify="right" if heading in NUMERIC else "left", overflow="fold")
         for row in rows:
-            table.add_row(*(cell.replace("[", r"\[") for cell in row))
+            table.add_row(*map(Text, row))
         page.console.print(Padding(table, (1, 0, 0, 2), expand=False))
 
 
@@ -187,7 +193,7 @@ def mark(entry: Entry | None) -> str:
     if entry is None:
         return ""
     attempts = f" ({entry.attempts})" if entry.attempts else ""
-    return MARKS[entry.state] + attempts + "?" * entry.hints
+    return MARKS[entry.state] + attempts + "?" * min(3, entry.hints)
 
 
 def tables(reports: list[Report]) -> list[tuple[str, list[str], list[list[str]]]]:

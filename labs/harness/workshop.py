@@ -82,8 +82,8 @@ def main(argv: list[str]) -> int:
 
 def reset(lab: Lab) -> None:
     aside = exercises.put_back(lab)
-    kept = f"; yours is kept as {os.path.relpath(aside)}" if aside else ""
-    print(f"{os.path.relpath(exercises.copy_of(lab))} is the broken program again{kept}.")
+    kept = f"; yours is kept as {aside.name}" if aside else ""
+    print(f"Put back: {os.path.relpath(exercises.copy_of(lab))}{kept}")
 
 
 def overview(page: Page, every: list[Exercise], made: int) -> None:
@@ -93,16 +93,18 @@ def overview(page: Page, every: list[Exercise], made: int) -> None:
     page.console.print()
     page.say(f"{solved} of {len(every)} exercises solved", "bold green" if solved else "bold")
     if made:
-        page.say(f"{made} broken programs were copied to {folder}/: they are yours to mend.")
+        programs = "broken programs are" if made > 1 else "broken program is"
+        page.say(f"{made} {programs} new in {folder}/, for you to mend.")
     page.console.print()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    for heading, side in (("exercise", "left"), ("minutes", "right"), ("difficulty", "left"), ("state", "left")):
-        table.add_column(heading, justify="right" if side == "right" else "left")
+    for heading in ("exercise", "minutes", "difficulty", "state", "attempts", "hints"):
+        table.add_column(heading, justify="right" if heading in ("minutes", "attempts", "hints") else "left")
     following = exercises.next_one(every)
     for each in every:
         words, style = describe(each)
         name = Text(each.lab.name, "bold" if each is following else "")
-        table.add_row(name, str(each.lab.minutes), LEVELS[each.lab.difficulty], Text(words, style))
+        counts = [str(count or "") for count in (each.record.attempts, each.record.hints)]
+        table.add_row(name, str(each.lab.minutes), LEVELS[each.lab.difficulty], Text(words, style), *counts)
     page.console.print(Padding(table, (0, 0, 0, 2), expand=False))
     if following is None:
         page.heading("All of them are solved.")
@@ -113,11 +115,12 @@ def overview(page: Page, every: list[Exercise], made: int) -> None:
 def describe(each: Exercise) -> tuple[str, str]:
     words, style = STATES[each.state]
     if each.changed_since:
-        now_broken = each.record.judged_sha256 == exercises.sha256(exercises.copy_of(each.lab))
-        words = "solved; broken again" if now_broken else "solved; changed since"
-    counts = [(each.record.attempts, "attempt"), (each.record.hints, "hint")]
-    done = ", ".join(f"{count} {what}{'s' if count > 1 else ''}" for count, what in counts if count)
-    return f"{words} ({done})" if done else words, style
+        words = {
+            each.record.judged_sha256: "solved; broken again",
+            exercises.sha256(each.lab.program): "solved; put back since",
+            None: "solved; no file now",
+        }.get(exercises.sha256(exercises.copy_of(each.lab)), "solved; changed since")
+    return words, style
 
 
 def invite(page: Page, each: Exercise) -> None:
