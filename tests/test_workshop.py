@@ -20,6 +20,7 @@ from labs.harness import exercises, feedback, progress
 from labs.harness.exercises import CHANGED, NOT_STARTED, SOLVED, STILL_BROKEN
 from labs.harness.findings import FINDINGS
 from labs.harness.limits import ROOT
+from labs.harness.report import printed
 from tests.conftest import hear_signals
 from tests.programs import GOOD
 
@@ -94,7 +95,8 @@ def test_the_overview_is_for_a_terminal_of_80_columns(workshop: Command) -> None
 def test_the_order_begins_with_the_easiest_and_ends_with_what_combines() -> None:
     """A lab that combines others comes after each of them."""
     order = [lab.name for lab in exercises.in_order()]
-    assert LABS[order[0]].difficulty == 1 and sorted(order) == sorted(LABS)
+    single = [LABS[name].difficulty for name in order if not LABS[name].combines]
+    assert single == sorted(single) and sorted(order) == sorted(LABS)
     for lab in LABS.values():
         assert all(order.index(part) < order.index(lab.name) for part in lab.combines)
 
@@ -295,6 +297,15 @@ def test_the_diff_shows_the_marked_part_alone(tmp_path: Path) -> None:
     own.write_text(own.read_text().replace(feedback.START, ""))
     assert "-BATCH_SIZE = 4" in list(feedback.difference(own, PICKLE.solution))
     assert list(feedback.difference(PICKLE.solution, PICKLE.solution)) == []
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_every_diff_fits_a_terminal(lab: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Long lines go on below, and say on each line whose they are."""
+    printed(lambda page: feedback.beside_ours(page, LABS[lab], LABS[lab].program))
+    shown = capsys.readouterr().out.splitlines()
+    assert max(map(len, shown)) <= 80 and any(line.startswith("    +") for line in shown)
+    assert all(line[4:5] in ("", "+", "-", " ") for line in shown[2:])
 
 
 def test_explanations_belong_to_findings() -> None:

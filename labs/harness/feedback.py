@@ -2,11 +2,9 @@
 
 import difflib
 import os
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-
-from rich.padding import Padding
-from rich.text import Text
 
 from labs.harness import exercises, progress, report
 from labs.harness.exercises import copy_of
@@ -101,7 +99,8 @@ def beside_ours(page: Page, lab: Lab, file: Path) -> None:
     changes = list(difference(file, lab.solution))
     page.heading(f"Your fix (-) beside ours (+, {os.path.relpath(lab.solution)})" if changes else "Your fix is ours")
     for line in changes:
-        page.console.print(Padding(Text(line, STYLES.get(line[0], ""), overflow="fold"), (0, 0, 0, 4), expand=False))
+        for part in folded(line):
+            page.say(part, STYLES.get(line[:1], ""), indent=4)
 
 
 def difference(own: Path, ours: Path) -> Iterator[str]:
@@ -114,7 +113,14 @@ def difference(own: Path, ours: Path) -> Iterator[str]:
 
 
 def marked_part(text: str) -> str:
-    return text.partition(START)[2].partition(END)[0].strip("\n")
+    return textwrap.dedent(text.partition(START)[2].partition(END)[0].strip("\n"))
+
+
+def folded(line: str, width: int = 74) -> list[str]:
+    """A line of a diff that is too long for a terminal goes on below, further in than its code."""
+    code = line[1:]
+    margin = line[:1] + code[: len(code) - len(code.lstrip())]
+    return textwrap.wrap(line, width, subsequent_indent=f"{margin}    ", break_on_hyphens=False) or [line]
 
 
 def steps(verdict: Verdict, lab: Lab, file: Path, record: Record) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """For a group: a failure with its name hidden, to be found from the evidence."""
 
 import random
+import re
 import secrets
 import sys
 import tempfile
@@ -40,7 +41,7 @@ def main(seed: int | None, answer: Lab | None, runs: Path) -> int:
     verdict = run(chosen(seed), seed, runs)
     with progress.changing() as kept:
         kept.mystery = seed
-    printed(lambda page: write(page, verdict, seed))
+    printed(lambda page: write(page, chosen(seed), verdict, seed))
     return ask(chosen(seed)) if sys.stdin.isatty() and sys.stdout.isatty() else AS_EXPECTED
 
 
@@ -70,7 +71,7 @@ def run(lab: Lab, seed: int, runs: Path) -> Verdict:
     return verdict
 
 
-def write(page: Page, verdict: Verdict, seed: int) -> None:
+def write(page: Page, lab: Lab, verdict: Verdict, seed: int) -> None:
     """Only what was seen: no names, no causes."""
     history = verdict.history
     job, workers = history.job, history.first("workers") or {}
@@ -87,16 +88,33 @@ def write(page: Page, verdict: Verdict, seed: int) -> None:
         if finding.message:
             page.heading("In its own words")
             page.say(finding.message, "yellow")
-    folder = str(Path(history.run["program"]).parent)
-    lines = [line for line in history.output("stderr") if not any(words in line for words in NOISE)]
-    if lines:
+    code = lines_named(lab, " ".join(row.observed for finding in verdict.findings for row in finding.evidence))
+    if code:
+        page.heading("Where that is in the program")
+        for line in code:
+            page.say(line, "cyan")
+    if printed_lines := last_lines(history.output("stderr")):
         page.heading("The last lines that it printed")
-        for line in lines[-LAST_LINES:]:
-            page.say(line.replace(f"{folder}/", ""), "dim")
+        for line in printed_lines:
+            page.say(line, "dim")
     page.heading("Which is it?")
     page.say(", ".join(lab.name for lab in suspects()))
     page.console.print()
     page.say(f"{nox_command()} -s workshop -- --mystery --answer NAME", "cyan", indent=4)
+
+
+def lines_named(lab: Lab, evidence: str) -> list[str]:
+    """The lines of the program that the evidence points to, as a traceback would show them."""
+    numbers = {int(number) for number in re.findall(r"(?:program\.py:|\bline )(\d+)", evidence)}
+    text = lab.program.read_text().splitlines()
+    return [f"{number}: {text[number - 1].strip()}" for number in sorted(numbers) if number <= len(text)]
+
+
+def last_lines(output: list[str]) -> list[str]:
+    """Without noise, and without folders, which are long and say nothing."""
+    noise = (*NOISE, "^^^")
+    lines = [line for line in output if not any(words in line for words in noise)]
+    return [re.sub(r'/[^\s":]*/(?=[^/\s":]+\.py)', "", line) for line in lines[-LAST_LINES:]]
 
 
 def ask(lab: Lab) -> int:
