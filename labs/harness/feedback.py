@@ -108,8 +108,8 @@ def difference(own: Path, ours: Path) -> Iterator[str]:
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in (own, ours)]
     marked = [marked_part(text) for text in texts]
     mine, theirs = (text.splitlines() for text in (marked if all(marked) else texts))
-    changes = list(difflib.unified_diff(mine, theirs, n=1, lineterm=""))[2:]
-    return (line.rstrip() for line in changes if not line.startswith("@"))
+    changes = list(difflib.unified_diff(mine, theirs, n=1, lineterm=""))[3:]
+    return (" ..." if line.startswith("@@") else line.rstrip() for line in changes)
 
 
 def marked_part(text: str) -> str:
