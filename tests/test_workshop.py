@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -338,6 +338,25 @@ class Terminal:
         written = self.until("No longer watching")
         return self.process.wait(timeout=30), written
 
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self.main)
+
+
+@pytest.fixture
+def watching(folder: Path) -> Iterator[Callable[..., Terminal]]:
+    """Start to watch; whatever comes of the test, it ends with it."""
+    opened: list[Terminal] = []
+
+    def watching(*arguments: str) -> Terminal:
+        opened.append(Terminal(folder, "--watch", *arguments))
+        return opened[-1]
+
+    yield watching
+    for terminal in opened:
+        terminal.close()
+
 
 def saved_by_rename(path: Path, text: str) -> None:
     """As many editors save: a new file in the place of the old one."""
@@ -345,9 +364,9 @@ def saved_by_rename(path: Path, text: str) -> None:
     path.with_suffix(".tmp").replace(path)
 
 
-def test_every_save_is_judged_on_a_terminal(folder: Path) -> None:
+def test_every_save_is_judged_on_a_terminal(watching: Callable[..., Terminal], folder: Path) -> None:
     """Written in place or put in the place of the old file; Ctrl-C is the end, and no failure."""
-    terminal = Terminal(folder, "--watch", "pickle")
+    terminal = watching("pickle")
     terminal.until("save to have it judged")
     saved_by_rename(folder / "pickling.py", GOOD)
     assert "attempt 1." in terminal.until("save to have it judged")
@@ -361,11 +380,11 @@ def test_every_save_is_judged_on_a_terminal(folder: Path) -> None:
     assert json.loads((folder / progress.NAME).read_text())["exercises"]["pickle"]["attempts"] == 3
 
 
-def test_ctrl_c_while_something_is_judged_leaves_nothing(folder: Path) -> None:
+def test_ctrl_c_while_something_is_judged_leaves_nothing(watching: Callable[..., Terminal], folder: Path) -> None:
     """What was changed before watching began is judged at once; here it is interrupted."""
     folder.mkdir()
     (folder / "pickling.py").write_text(GOOD + "\n")
-    terminal = Terminal(folder, "--watch")
+    terminal = watching()
     terminal.until("importing torch")
     code, written = terminal.interrupt()
     assert code == 0 and "Traceback" not in written

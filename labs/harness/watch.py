@@ -14,8 +14,7 @@ from labs.harness.lab import Lab
 from labs.harness.report import console
 
 # Looking is enough for a few small files, and works where a container or a network drive passes on no events.
-LOOK_SECONDS = 0.3
-SETTLE_SECONDS = 0.1
+LOOK_SECONDS = 0.2
 
 Sign = tuple[int, int, int]
 
@@ -24,38 +23,33 @@ def watch(labs: list[Lab], runs: Path) -> None:
     """Until Ctrl-C, which is how it ends."""
     try:
         kept = progress.read()
-        seen = {lab.name: sign(copy_of(lab)) for lab in labs}
+        judged = {lab.name: sign(copy_of(lab)) for lab in labs}
         for lab in labs:
             if exercises.exercise(lab, kept).state == CHANGED:
                 judge(lab, runs)
         say_what(labs)
+        before = dict(judged)
         while True:
             for lab in labs:
-                if sign(copy_of(lab)) not in (None, seen[lab.name]):
-                    seen[lab.name] = settled(copy_of(lab))
+                now = sign(copy_of(lab))
+                # The same at two looks, and something in it: the editor is done with it.
+                if now and now == before[lab.name] != judged[lab.name]:
+                    judged[lab.name] = now
                     judge(lab, runs)
                     say_what(labs)
+                before[lab.name] = now
             time.sleep(LOOK_SECONDS)
     except KeyboardInterrupt:
         print("\nNo longer watching; nothing is left running.")
 
 
 def sign(path: Path) -> Sign | None:
-    """What changes with every save, also with one that puts a new file in the place of the old one."""
+    """What changes with every save, also with one that puts a new file in the place of the old; None for no text."""
     try:
         facts = path.stat()
     except OSError:
         return None
-    return facts.st_ino, facts.st_mtime_ns, facts.st_size
-
-
-def settled(path: Path) -> Sign | None:
-    """The file once its editor is done: there, with something in it, and the same at two looks."""
-    while True:
-        before = sign(path)
-        time.sleep(SETTLE_SECONDS)
-        if before and before[2] and before == sign(path):
-            return before
+    return (facts.st_ino, facts.st_mtime_ns, facts.st_size) if facts.st_size else None
 
 
 def judge(lab: Lab, runs: Path) -> None:
