@@ -54,10 +54,10 @@ def env(session: nox.Session) -> None:
     install(session, "lab")
 
 
-def harness(session: nox.Session, *arguments: str) -> None:
+def harness(session: nox.Session, *arguments: str, module: str = "labs.harness") -> None:
     """Run the harness where the person is, so that the files they name are found."""
     session.chdir(session.invoked_from)
-    command = [str(PYTHON), "-m", "labs.harness", *arguments]
+    command = [str(PYTHON), "-m", module, *arguments]
     session.run(*command, external=True, env={"PYTHONPATH": str(ROOT)}, **PATIENCE)
 
 
@@ -73,7 +73,7 @@ def add_lab(lab: Lab) -> None:
 
     broken.__doc__ = f"{lab.fails[0].upper()}{lab.fails[1:]}."
     fixed.__doc__ = f"The solution of lab-{lab.name}, in the same container: healthy."
-    check.__doc__ = f"Judge your own fix: nox -s check-{lab.name} -- my_attempt.py"
+    check.__doc__ = f"Judge your own fix in workshop/ (-- --hint: a hint), or: nox -s check-{lab.name} -- my_attempt.py"
     # `nox -t lab` is for every machine; a lab that is about memory needs docker or podman.
     tags = [] if lab.limits.memory else ["lab"]
     nox.session(broken, name=f"lab-{lab.name}", python=False, requires=["env"], tags=tags)
@@ -83,6 +83,18 @@ def add_lab(lab: Lab) -> None:
 
 for each in LABS.values():
     add_lab(each)
+
+
+@nox.session(python=False, requires=["env"])
+def workshop(session: nox.Session) -> None:
+    """Your own copies of the broken programs to mend, your progress, and what is next (-- --help: more)."""
+    harness(session, *session.posargs, module="labs.harness.workshop")
+
+
+@nox.session(python=False, requires=["env"])
+def ready(session: nox.Session) -> None:
+    """Can this machine run every lab, and if not, what to do."""
+    harness(session, *session.posargs, module="labs.harness.ready")
 
 
 @nox.session(python=False, requires=["env"])

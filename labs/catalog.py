@@ -419,5 +419,34 @@ LABS: dict[str, Lab] = {
             minutes=30,
             difficulty=3,
         ),
+        Lab(
+            name="closing",
+            fails="three at once: a stream read 3 times, the same draws, and a crowd of threads",
+            findings=("duplicated", "same-draws", "epochs-repeat", "oversubscribed"),
+            samples=72,
+            workers=3,
+            epochs=2,
+            random_content=True,
+            limits=Limits(cpus=2, env={"OPENCV_FOR_THREADS_NUM": "64"}),
+            control=Control(
+                "no worker processes, and an OpenCV pool of the container's size",
+                limits={"env": {"OPENCV_FOR_THREADS_NUM": "2"}},
+                constants={"NUM_WORKERS": 0},
+                workers=0,
+            ),
+            advice="in each worker: its part of the stream, a generator from its seed, and no threads beside it",
+            at_home="take one finding at a time, in the order of the report; one cause may have several",
+            goal="tell several failures in one program apart by their evidence, and mend them one after the other",
+            hints=(
+                "Four things are found, and they have three causes. Take the first, mend it, and have it judged again.",
+                "A worker starts as a copy of the dataset and of the process. Of what it copies, what should be "
+                "divided, what should be different in each worker and each epoch, and what is too much for one?",
+                "In __iter__ ask get_worker_info(): read shards[worker.id :: worker.num_workers], and draw from a "
+                "generator made from worker.seed. In a worker_init_fn call cv2.setNumThreads(0).",
+            ),
+            minutes=45,
+            difficulty=3,
+            combines=("shards", "augment", "opencv"),
+        ),
     )
 }

@@ -126,7 +126,7 @@ def test_a_hang_shows_where_everybody_stands(tmp_path: Path) -> None:
     [
         (["lab", "smh"], f"there is no lab called 'smh'; there are: {', '.join(LABS)}"),
         (["mend", "shm"], "invalid choice: 'mend'"),
-        (["check", "shm"], "name the file to judge: nox -s check-shm -- my_attempt.py"),
+        (["check", "shm"], "or name a file of your own: nox -s check-shm -- my_attempt.py"),
         (["check", "shm", "nowhere.py"], "there is no file nowhere.py that can be read"),
         (["check", "shm", "README.md"], "cannot be imported: give it a name like my_attempt.py"),
         (["check", "shm", "labs/shm.py", "--shm", "2g"], "check judges under the lab's own limits"),
@@ -141,7 +141,7 @@ def test_a_hang_shows_where_everybody_stands(tmp_path: Path) -> None:
 )
 def test_wrong_usage_is_explained(arguments: list[str], words: str) -> None:
     """One sentence that says what was wrong and what is possible; exit code 2."""
-    result = loader_lab(*arguments)
+    result = loader_lab(*arguments, LOADER_LAB_WORKSHOP="/nowhere")
     assert result.returncode == 2 and words in result.stderr and "Traceback" not in result.stderr
 
 
@@ -225,9 +225,10 @@ def test_no_color_is_respected(tmp_path: Path) -> None:
     assert not re.search(r"\x1b\[[0-9;]*3[0-7][;m]", written)
 
 
-def test_the_host_side_imports_no_torch() -> None:
+@pytest.mark.parametrize("module", ["__main__", "workshop", "ready"])
+def test_the_host_side_imports_no_torch(module: str) -> None:
     """It starts at once, and can watch a program whose interpreter has died."""
-    code = "import sys, labs.harness.__main__; print([m for m in ('torch', 'numpy', 'cv2') if m in sys.modules])"
+    code = f"import sys, labs.harness.{module}; print([m for m in ('torch', 'numpy', 'cv2') if m in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True).strip() == "[]"
 
 

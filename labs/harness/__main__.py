@@ -3,19 +3,18 @@
 import argparse
 import json
 import os
-import signal
 import sys
-import traceback
 from pathlib import Path
 from typing import Any
 
 from labs.catalog import LABS
-from labs.harness import container, report
-from labs.harness.limits import ROOT, Refused, parse_size
-from labs.harness.run import HarnessFailed, Request, once
-from labs.harness.verdict import CANNOT_RUN, HARNESS_FAILED
+from labs.harness import container, feedback, report
+from labs.harness.entry import complain, entry
+from labs.harness.exercises import copy_of
+from labs.harness.limits import ROOT, parse_size
+from labs.harness.run import Request, once
+from labs.harness.verdict import AS_EXPECTED
 
-INTERRUPTED = 130
 RUNS = Path(os.environ.get("LOADER_LAB_RUNS") or ROOT / "runs")
 
 
@@ -27,8 +26,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("action", choices=["lab", "fix", "check"])
     parser.add_argument("lab", metavar="LAB", help=", ".join(LABS))
-    parser.add_argument("file", nargs="?", type=Path, help="the program to judge (check only)")
+    parser.add_argument("file", nargs="?", type=Path, help="the program to judge (check only; default: yours)")
     parser.add_argument("--control", action="store_true", help="the broken program without the cause (lab only)")
+    parser.add_argument("--hint", action="store_true", help="the next hint; nothing is run (check only)")
     parser.add_argument("--json", action="store_true", help="the verdict as JSON, alone on standard output")
     parser.add_argument("--repeat", type=int, metavar="N", default=1, help="run it N times and count")
     parser.add_argument(
@@ -53,9 +53,16 @@ def parse(argv: list[str]) -> argparse.Namespace:
         parser.error("--open-files: Python itself needs some; give it 64 or more")
     if arguments.control and arguments.action != "lab":
         parser.error("--control goes with lab: it runs the broken program")
-    if arguments.action == "check":
-        if arguments.file is None:
-            parser.error(f"name the file to judge: nox -s check-{arguments.lab} -- my_attempt.py")
+    if arguments.hint and (arguments.action != "check" or arguments.file):
+        parser.error("--hint goes with check, and with no file: it runs nothing")
+    if arguments.action == "check" and not arguments.hint:
+        own = copy_of(LABS[arguments.lab])
+        if arguments.file is None and not own.is_file():
+            parser.error(
+                f"there is no {os.path.relpath(own)} to judge: nox -s workshop makes you one; "
+                f"or name a file of your own: nox -s check-{arguments.lab} -- my_attempt.py"
+            )
+        arguments.file = arguments.file or Path(os.path.relpath(own))
         if not arguments.file.is_file() or not os.access(arguments.file, os.R_OK):
             parser.error(f"there is no file {arguments.file} that can be read")
         if arguments.file.suffix != ".py" or not arguments.file.stem.isidentifier():
@@ -93,59 +100,33 @@ def request_of(arguments: argparse.Namespace) -> Request:
 
 def main(argv: list[str]) -> int:
     arguments = parse(argv)
+    if arguments.hint:
+        feedback.hint(LABS[arguments.lab])
+        return AS_EXPECTED
     request = request_of(arguments)
     alone = arguments.repeat == 1 and not arguments.json
     verdicts = []
-    try:
-        backend = container.choose(arguments.container, request.limits)
-        if backend.name != "namespace" and not arguments.container:
-            reason = container.BACKENDS["namespace"].why_not(request.limits)
-            print(f"loader-lab: using {backend.name}, because {reason}", file=sys.stderr)
-        backend.prepare()
-        for number in range(1, arguments.repeat + 1):
-            verdict, folder = once(request, backend, arguments.runs, quiet=not alone)
-            verdicts.append(verdict)
-            if alone:
-                report.show(verdict, request.lab, folder)
-            elif not arguments.json:
-                report.one_line(number, arguments.repeat, verdict)
-    except Refused as refusal:
-        print(f"loader-lab: {refusal}", file=sys.stderr)
-        return CANNOT_RUN
-    except HarnessFailed as failure:
-        print(f"loader-lab: the harness failed, this is no verdict: {failure}", file=sys.stderr)
-        return HARNESS_FAILED
+    backend = container.choose(arguments.container, request.limits)
+    if backend.name != "namespace" and not arguments.container:
+        reason = container.BACKENDS["namespace"].why_not(request.limits)
+        complain(f"using {backend.name}, because {reason}")
+    backend.prepare()
+    for number in range(1, arguments.repeat + 1):
+        verdict, folder = once(request, backend, arguments.runs, quiet=not alone)
+        verdicts.append(verdict)
+        record = feedback.note(verdict, request.lab, request.file) if request.file else None
+        if alone and request.file and record:
+            feedback.show(verdict, request.lab, folder, request.file, record)
+        elif alone:
+            report.show(verdict, request.lab, folder)
+        elif not arguments.json:
+            report.one_line(number, arguments.repeat, verdict)
     if arguments.json:
         print(json.dumps(report.as_json(verdicts), indent=2))
     elif not alone:
         report.summary(verdicts)
-    sys.stdout.flush()
     return max(verdict.exit_code for verdict in verdicts)
 
 
-def entry() -> int:
-    # A polite request to end is an interruption like Ctrl-C: both unwind through the code that ends the container.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
-            signal.signal(number, signal.default_int_handler)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    try:
-        return main(sys.argv[1:])
-    except KeyboardInterrupt:
-        print("loader-lab: interrupted; nothing is left running", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone; there is nobody left to tell, and Python would try once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return INTERRUPTED
-    except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(last.filename).name}, line {last.lineno}"
-        what = f"{type(error).__name__}: {error} ({where})"
-        print(f"loader-lab: the harness failed, this is no verdict: {what}", file=sys.stderr)
-        return HARNESS_FAILED
-
-
 if __name__ == "__main__":
-    sys.exit(entry())
+    sys.exit(entry(main))

@@ -118,6 +118,12 @@ BACKENDS: dict[str, Backend] = {
     "here": Here(),
 }
 
+WHAT_HELPS = (
+    "On Linux allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
+    "kernel.apparmor_restrict_unprivileged_userns=0, user.max_user_namespaces=10000); "
+    "elsewhere start docker or podman."
+)
+
 
 def choose(wanted: str | None, limits: Limits) -> Backend:
     """The backend asked for, or the first that works here and holds the limits."""
@@ -132,13 +138,7 @@ def choose(wanted: str | None, limits: Limits) -> Backend:
         if reason is None:
             return backend
         reasons.append(f"{backend.name}: {reason}")
-    raise Refused(
-        "no container can be started here. "
-        + "; ".join(reasons)
-        + ". On Linux allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
-        "kernel.apparmor_restrict_unprivileged_userns=0, user.max_user_namespaces=10000); "
-        "elsewhere start docker or podman."
-    )
+    raise Refused(f"no container can be started here. {'; '.join(reasons)}. {WHAT_HELPS}")
 
 
 def available_memory() -> int:

@@ -53,6 +53,7 @@ class Lab:
     may_drop: int = 0  # samples that an epoch of training may leave out
     validation: dict[str, Any] = field(default_factory=dict)  # constants with which it validates, and drops none
     must_stop_with: dict[str, Any] = field(default_factory=dict)  # constants with which a fix has to raise, not go on
+    combines: tuple[str, ...] = ()  # the labs whose failures are all in this one
 
     @property
     def file(self) -> str:

@@ -2,6 +2,7 @@
 
 import ast
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from labs.harness.verdict import HEALTHY, REPRODUCED, Verdict
 
 WIDTH = 80
 BLOCKS = "▁▂▃▄▅▆▇█"
+NOISE = ("UserWarning: This DataLoader will create", "self.check_worker_number_rationality()")
 
 
 def console() -> Console:
@@ -119,13 +121,18 @@ class Page:
         self.console.print(Padding(table, (1, 0, 0, 2), expand=False))
 
 
-def show(verdict: Verdict, lab: Lab, folder: Path) -> None:
-    """The whole report, in the order in which a person asks."""
+def printed(write: Callable[[Page], None]) -> None:
+    """Print what is written on a page."""
     page = Page()
     with page.console.capture() as captured:
-        write(page, verdict, lab, folder)
+        write(page)
     # Tables are padded to their width: not for a file, nor for somebody who copies from the terminal.
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()), flush=True)
+
+
+def show(verdict: Verdict, lab: Lab, folder: Path) -> None:
+    """The whole report, in the order in which a person asks."""
+    printed(lambda page: write(page, verdict, lab, folder))
 
 
 def write(page: Page, verdict: Verdict, lab: Lab, folder: Path) -> None:
@@ -145,8 +152,12 @@ def write(page: Page, verdict: Verdict, lab: Lab, folder: Path) -> None:
         page.heading("In a job of your own")
         page.say(sentence(lab.at_home))
     show_place(page, history, folder)
-    page.heading("Next")
-    for command, why in next_steps(verdict, lab):
+    show_steps(page, next_steps(verdict, lab))
+
+
+def show_steps(page: Page, steps: list[tuple[str, str]], heading: str = "Next") -> None:
+    page.heading(heading)
+    for command, why in steps:
         page.say(command, "cyan", indent=4)
         page.say(why, indent=6)
 
@@ -177,8 +188,7 @@ def show_messages(page: Page, verdict: Verdict) -> None:
             page.heading("In its own words")
             page.say(finding.message, "yellow")
     explained = verdict.as_expected or any(finding.message for finding in verdict.findings)
-    noise = ("UserWarning: This DataLoader will create", "self.check_worker_number_rationality()")
-    lines = [line for line in verdict.history.output("stderr") if not any(words in line for words in noise)]
+    lines = [line for line in verdict.history.output("stderr") if not any(words in line for words in NOISE)]
     printed = [] if explained else lines[-6:]
     if printed:
         page.heading("The last lines that it printed")
@@ -195,18 +205,20 @@ def show_place(page: Page, history: History, folder: Path) -> None:
     page.say(f"{os.path.relpath(folder)}/: history.jsonl, verdict.json, timeline.svg", indent=4)
 
 
+def nox_command() -> str:
+    """nox, as it has to be called from where the person is."""
+    return "nox" if Path.cwd() == ROOT else f"nox -f {os.path.relpath(ROOT / 'noxfile.py')}"
+
+
 def next_steps(verdict: Verdict, lab: Lab) -> list[tuple[str, str]]:
-    role, program = verdict.history.run["role"], verdict.history.run["program"]
-    nox = "nox" if Path.cwd() == ROOT else f"nox -f {os.path.relpath(ROOT / 'noxfile.py')}"
+    role, nox = verdict.history.run["role"], nox_command()
     broken, solution = os.path.relpath(lab.program), os.path.relpath(lab.solution)
     control = (f"{nox} -s lab-{lab.name} -- --control", f"the same program with {lab.control.says}: healthy")
     fix = (f"{nox} -s fix-{lab.name}", "the solution, in the same container: healthy")
-    own = (f"{nox} -s check-{lab.name} -- my_attempt.py", f"your own fix of a copy of {broken}, judged")
-    if role == "check" and verdict.as_expected:
-        return [(f"diff {program} {solution}", f"compare it with ours: {lab.advice}")]
+    own = (f"{nox} -s workshop", f"a copy for you to mend; {nox} -s check-{lab.name} judges it")
     if role == "fix":
         return [(f"diff {broken} {solution}", f"what was changed: {lab.advice}"), own]
-    return {"failure": [control, own, fix], "control": [own, fix], "check": [fix]}[role]
+    return {"failure": [control, own, fix], "control": [own, fix]}[role]
 
 
 def as_json(verdicts: list[Verdict]) -> dict[str, Any]:

@@ -42,6 +42,7 @@ class Request:
     role: str
     file: Path | None = None
     changes: dict[str, Any] = field(default_factory=dict)  # of limits, by the person who asked
+    title: str = ""  # what the run is called in its record, where that is not to be the lab's name
 
     @property
     def limits(self) -> Limits:
@@ -77,7 +78,7 @@ def describe(request: Request, backend: Backend) -> tuple[Event, dict[str, Any]]
     run = {
         "kind": "run",
         "schema": SCHEMA,
-        "lab": lab.name,
+        "lab": request.title or lab.name,
         "role": role,
         "program": os.path.relpath(program),
         "sha256": hashlib.sha256(program.read_bytes()).hexdigest(),
@@ -175,7 +176,7 @@ def once(request: Request, backend: Backend, runs: Path = ROOT / "runs", quiet: 
     """Run it, record it, judge it."""
     run, plan = describe(request, backend)
     limits = request.limits
-    folder = new_folder(runs, request.lab.name)
+    folder = new_folder(runs, run["lab"])
     events: list[Event] = []
     with (folder / "history.jsonl").open("w") as record, watching(run, quiet) as show:
 

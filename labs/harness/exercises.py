@@ -1,0 +1,85 @@
+"""The learner's copies of the broken programs: made, put back, and in which state each is."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from labs.catalog import LABS
+from labs.harness import progress
+from labs.harness.lab import Lab
+from labs.harness.progress import Progress, Record, beside, explaining, keep
+
+NOT_STARTED, CHANGED, STILL_BROKEN, SOLVED = "not-started", "changed", "still-broken", "solved"
+LEVELS = {1: "easy", 2: "medium", 3: "hard"}
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A lab as an exercise, in the state that it is in now."""
+
+    lab: Lab
+    record: Record
+    state: str
+    changed_since: bool = False  # it was solved, and the file is another one now
+
+    @property
+    def under_way(self) -> bool:
+        return self.state in (CHANGED, STILL_BROKEN)
+
+
+def copy_of(lab: Lab) -> Path:
+    return progress.FOLDER / lab.program.name
+
+
+def in_order() -> list[Lab]:
+    """Easiest first, and what combines several failures after all that it combines."""
+    return sorted(LABS.values(), key=lambda lab: (bool(lab.combines), lab.difficulty, lab.minutes))
+
+
+def sha256(path: Path) -> str | None:
+    """Of what is in a file now; None where there is none, as for a moment while an editor saves."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def look() -> list[Exercise]:
+    kept = progress.read()
+    return [exercise(lab, kept) for lab in in_order()]
+
+
+def exercise(lab: Lab, kept: Progress) -> Exercise:
+    record, text = kept.records.get(lab.name, Record()), sha256(copy_of(lab))
+    if record.solved_at:
+        return Exercise(lab, record, SOLVED, text != record.solved_sha256)
+    if text is not None and text == record.judged_sha256:
+        return Exercise(lab, record, STILL_BROKEN)
+    return Exercise(lab, record, NOT_STARTED if text in (None, sha256(lab.program)) else CHANGED)
+
+
+def next_one(exercises: list[Exercise]) -> Exercise | None:
+    """What was begun before what was not."""
+    waiting = [each for each in exercises if each.state != SOLVED]
+    return next((each for each in waiting if each.under_way), waiting[0] if waiting else None)
+
+
+def make_copies() -> int:
+    """A copy of each broken program where there is none yet; how many were made."""
+    with progress.alone():
+        missing = [lab for lab in in_order() if not os.path.lexists(copy_of(lab))]
+        for lab in missing:
+            keep(copy_of(lab), lab.program.read_text(encoding="utf-8"))
+    return len(missing)
+
+
+def put_back(lab: Lab) -> Path | None:
+    """The broken program again; what was there is kept, and its new name returned."""
+    path, aside = copy_of(lab), None
+    with progress.alone(), explaining():
+        if sha256(path) not in (None, sha256(lab.program)):
+            aside = beside(path)
+            path.rename(aside)
+        keep(path, lab.program.read_text(encoding="utf-8"))
+    return aside

@@ -1,0 +1,162 @@
+"""What a learner reads about a fix of their own: the one thing that is still wrong, or how it compares with ours."""
+
+import difflib
+import os
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from labs.harness import exercises, progress, report
+from labs.harness.exercises import copy_of
+from labs.harness.lab import Lab
+from labs.harness.progress import Record
+from labs.harness.report import Page
+from labs.harness.verdict import Verdict
+
+START = "# --- the part that differs between the lab and its solution ---"
+END = "# --- from here on the same ---"
+KINDS = ("where to look", "the mechanism", "the fix")
+NUMBERS = ("first", "second", "third")
+STYLES = {"+": "green", "-": "red"}
+# Why a finding stands in the way of a fix, for any loader. A finding without an entry speaks for itself.
+WHY_IT_MATTERS = {
+    "tampered": "The judge believes only a record that the program has left alone.",
+    "bus-error": "Somebody wrote into a file in /dev/shm beyond what is free there, and the kernel ends whoever does.",
+    "shm-full": "More bytes were under way between the workers and the loop than /dev/shm holds.",
+    "no-files": "Something is opened for every batch, and is still held when the next one comes.",
+    "unpicklable": "Workers that are not forked are sent the dataset as a pickle, and this part cannot be in one.",
+    "worker-died": "The loader cannot go on without it, and what it had loaded is gone.",
+    "raised": "The job is done when every sample has come; an exception ends it before that.",
+    "stalled": "The loop waits for a batch that nobody is working on any more.",
+    "overtime": "The job has to be done within the lab's time; see where each process stood when it was over.",
+    "unfinished": "The job is done when every sample has come, and the main process did not live that long.",
+    "duplicated": "Each sample of the job has to come exactly once in an epoch.",
+    "lost": "Each sample of the job has to come in every epoch: a fix may not leave any out.",
+    "thrown-away": "Work that is done and thrown away is still done: the workers have to load each sample once.",
+    "wrong-content": "The samples have to be the lab's own: the same data in the same shape, and no stand-ins.",
+    "same-draws": "Every content is meant to be new here, so no two workers may draw the same.",
+    "epochs-repeat": "Every content is meant to be new here, so a second epoch has to draw again.",
+    "not-repeatable": "With the same torch.manual_seed a run has to come out the same, or nobody can look into it.",
+    "oversubscribed": "The workers are the parallelism; threads beyond the CPUs only wait for each other's turn.",
+    "other-workers": "A fix keeps as many workers as the lab has, started in the same way: doing less is no fix.",
+}
+
+
+def note(verdict: Verdict, lab: Lab, file: Path) -> Record:
+    """Keep the verdict on the learner's copy; any other file is judged and not kept."""
+    findings = [finding.id for finding in verdict.findings]
+    sha256 = verdict.history.run["sha256"]
+    # A text that cannot be run is no attempt, and one that was saved again meanwhile may not be the one that ran.
+    if file != copy_of(lab) or "not-a-program" in findings or exercises.sha256(file) != sha256:
+        return progress.read().of(lab.name)
+    with progress.changing() as kept:
+        record = kept.of(lab.name)
+        record.note_verdict(sha256, findings[0] if findings else None)
+    return record
+
+
+def show(verdict: Verdict, lab: Lab, folder: Path, file: Path, record: Record) -> None:
+    report.printed(lambda page: write(page, verdict, lab, folder, file, record))
+
+
+def write(page: Page, verdict: Verdict, lab: Lab, folder: Path, file: Path, record: Record) -> None:
+    words, style = report.headline(verdict)
+    page.console.print()
+    page.say(words, style)
+    if file == copy_of(lab):
+        counted = record.judged_sha256 == verdict.history.run["sha256"]
+        attempt = f"attempt {record.attempts}" if counted else "not counted as an attempt"
+        page.say(f"Your copy, {os.path.relpath(file)}: {attempt}.", "dim")
+    if verdict.as_expected:
+        page.table(report.health(verdict.history))
+        report.show_shared_memory(page, verdict.history)
+        if exercises.sha256(file) == verdict.history.run["sha256"]:
+            beside_ours(page, lab, file)
+        page.heading("Why it works")
+        page.say(f"{report.cause(lab)} So: {lab.advice}.")
+    else:
+        still_wrong(page, verdict)
+    report.show_place(page, verdict.history, folder)
+    report.show_steps(page, steps(verdict, lab, file, record))
+
+
+def still_wrong(page: Page, verdict: Verdict) -> None:
+    """The first finding: they stand in the order of what makes the rest meaningless."""
+    first, *others = verdict.findings
+    page.heading("What is still wrong")
+    page.say(" ".join([first.statement, WHY_IT_MATTERS.get(first.id, "")]).strip())
+    if first.id != "not-a-program":
+        page.table(list(first.evidence))
+        report.show_shared_memory(page, verdict.history)
+        report.show_messages(page, verdict)
+    if others:
+        page.heading("After that")
+        for finding in others:
+            page.say(finding.statement)
+
+
+def beside_ours(page: Page, lab: Lab, file: Path) -> None:
+    changes = list(difference(file, lab.solution))
+    page.heading(f"Your fix (-) beside ours (+, {os.path.relpath(lab.solution)})" if changes else "Your fix is ours")
+    for line in changes:
+        for part in folded(line):
+            page.say(part, STYLES.get(line[:1], ""), indent=4)
+
+
+def difference(own: Path, ours: Path) -> Iterator[str]:
+    """How the two texts differ, in the part in which solutions differ from labs where both have it."""
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in (own, ours)]
+    marked = [marked_part(text) for text in texts]
+    mine, theirs = (text.splitlines() for text in (marked if all(marked) else texts))
+    changes = list(difflib.unified_diff(mine, theirs, n=1, lineterm=""))[3:]
+    return (" ..." if line.startswith("@@") else line.rstrip() for line in changes)
+
+
+def marked_part(text: str) -> str:
+    return textwrap.dedent(text.partition(START)[2].partition(END)[0].strip("\n"))
+
+
+def folded(line: str, width: int = 74) -> list[str]:
+    """A line of a diff that is too long for a terminal goes on below, further in than its code."""
+    code = line[1:]
+    margin = line[:1] + code[: len(code) - len(code.lstrip())]
+    return textwrap.wrap(line, width, subsequent_indent=f"{margin}    ", break_on_hyphens=False) or [line]
+
+
+def steps(verdict: Verdict, lab: Lab, file: Path, record: Record) -> list[tuple[str, str]]:
+    nox, own = report.nox_command(), os.path.relpath(file)
+    if verdict.as_expected:
+        return [(f"{nox} -s workshop", "your exercises, and which is next")]
+    named = "" if file == copy_of(lab) else f" -- {own}"
+    again = (f"{nox} -s check-{lab.name}{named}", f"once you have changed {own}")
+    if record.hints < len(lab.hints):
+        what = f"the {NUMBERS[record.hints]} of {len(lab.hints)} hints: {KINDS[record.hints]}"
+        return [(f"{nox} -s check-{lab.name} -- --hint", what), again]
+    return [
+        again,
+        (f"{nox} -s fix-{lab.name}", f"our solution, {os.path.relpath(lab.solution)}, in the same container"),
+    ]
+
+
+def hint(lab: Lab) -> None:
+    """One hint more than the last time, and those before it once again."""
+    with progress.changing() as kept:
+        record = kept.of(lab.name)
+        before = record.hints
+        record.note_hint(len(lab.hints))
+    report.printed(lambda page: write_hints(page, lab, before, record.hints))
+
+
+def write_hints(page: Page, lab: Lab, before: int, taken: int) -> None:
+    for number, (kind, text) in enumerate(zip(KINDS, lab.hints, strict=True)):
+        if number < taken:
+            page.heading(f"Hint {number + 1} of {len(lab.hints)}: {kind}")
+            page.say(text, "dim" if number < before else "")
+    nox = report.nox_command()
+    page.console.print()
+    if before == len(lab.hints):
+        page.say(f"There are no more hints. The solution is in {os.path.relpath(lab.solution)}.")
+    elif taken < len(lab.hints):
+        page.say(f"The next one, {KINDS[taken]}: {nox} -s check-{lab.name} -- --hint", "dim")
+    else:
+        page.say(f"This was the last one. The solution is in {os.path.relpath(lab.solution)}.", "dim")
