@@ -19,8 +19,10 @@ from labs.catalog import LABS
 from labs.harness import exercises, feedback, progress
 from labs.harness.exercises import CHANGED, NOT_STARTED, SOLVED, STILL_BROKEN
 from labs.harness.findings import FINDINGS
+from labs.harness.history import History
 from labs.harness.limits import ROOT
 from labs.harness.report import printed
+from labs.harness.verdict import HEALTHY, Verdict
 from tests.conftest import hear_signals
 from tests.programs import GOOD
 
@@ -202,6 +204,20 @@ def test_states(here: Path) -> None:
     assert state() == (SOLVED, True)
     own.unlink()
     assert state() == (SOLVED, True)
+
+
+def test_a_verdict_on_a_text_that_was_saved_over_is_not_kept(here: Path) -> None:
+    """Nobody knows which of the two was run; the text that was judged is."""
+    own = here / "pickling.py"
+    here.mkdir()
+    verdict = Verdict(HEALTHY, True, 0, [], History([{"kind": "run", "sha256": digest("judged")}]))
+    own.write_text("saved meanwhile")
+    assert feedback.note(verdict, PICKLE, own).attempts == 0
+    own.unlink()
+    assert feedback.note(verdict, PICKLE, own).attempts == 0
+    (here / "elsewhere.py").write_text("judged")
+    own.symlink_to("elsewhere.py")
+    assert feedback.note(verdict, PICKLE, own.resolve()).attempts == 1
 
 
 def test_what_was_begun_comes_before_what_was_not(here: Path) -> None:

@@ -32,6 +32,11 @@ def copy_of(lab: Lab) -> Path:
     return progress.FOLDER / lab.program.name
 
 
+def is_copy(file: Path, lab: Lab) -> bool:
+    """Whether a file, by its real path, is the learner's copy; that may be a link."""
+    return file == copy_of(lab).resolve()
+
+
 def in_order() -> list[Lab]:
     """Easiest first, and what combines several failures after all that it combines."""
     return sorted(LABS.values(), key=lambda lab: (bool(lab.combines), lab.difficulty, lab.minutes))

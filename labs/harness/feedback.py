@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from labs.harness import exercises, progress, report
-from labs.harness.exercises import copy_of
+from labs.harness.exercises import is_copy
 from labs.harness.lab import Lab
 from labs.harness.progress import Record
 from labs.harness.report import Page
@@ -47,7 +47,7 @@ def note(verdict: Verdict, lab: Lab, file: Path) -> Record:
     findings = [finding.id for finding in verdict.findings]
     sha256 = verdict.history.run["sha256"]
     # A text that cannot be run is no attempt, and one that was saved again meanwhile may not be the one that ran.
-    if file != copy_of(lab) or "not-a-program" in findings or exercises.sha256(file) != sha256:
+    if not is_copy(file, lab) or "not-a-program" in findings or exercises.sha256(file) != sha256:
         return progress.read().of(lab.name)
     with progress.changing() as kept:
         record = kept.of(lab.name)
@@ -63,7 +63,7 @@ def write(page: Page, verdict: Verdict, lab: Lab, folder: Path, file: Path, reco
     words, style = report.headline(verdict)
     page.console.print()
     page.say(words, style)
-    if file == copy_of(lab):
+    if is_copy(file, lab):
         counted = record.judged_sha256 == verdict.history.run["sha256"]
         attempt = f"attempt {record.attempts}" if counted else "not counted as an attempt"
         page.say(f"Your copy, {os.path.relpath(file)}: {attempt}.", "dim")
@@ -127,7 +127,7 @@ def steps(verdict: Verdict, lab: Lab, file: Path, record: Record) -> list[tuple[
     nox, own = report.nox_command(), os.path.relpath(file)
     if verdict.as_expected:
         return [(f"{nox} -s workshop", "your exercises, and which is next")]
-    named = "" if file == copy_of(lab) else f" -- {own}"
+    named = "" if is_copy(file, lab) else f" -- {own}"
     again = (f"{nox} -s check-{lab.name}{named}", f"once you have changed {own}")
     if record.hints < len(lab.hints):
         what = f"the {NUMBERS[record.hints]} of {len(lab.hints)} hints: {KINDS[record.hints]}"
