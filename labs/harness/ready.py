@@ -157,7 +157,7 @@ def conclusion(cannot: dict[str, str], well: bool) -> str:
     """The one line that a person looks for."""
     if not cannot and well:
         return f"ready: all {len(LABS)} labs can run here"
-    if set(cannot.values()) == {NO_CONTAINER} and len(cannot) == len(LABS):
+    if NO_CONTAINER in cannot.values() and len(cannot) == len(LABS):
         return f"not ready: no lab can run here, since {NO_CONTAINER}. {container.WHAT_HELPS}"
     reasons: dict[str, list[str]] = {}
     for name, reason in cannot.items():
