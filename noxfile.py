@@ -125,6 +125,12 @@ def contents(session: nox.Session) -> None:
     session.run(str(PYTHON), "-m", "labs.harness.contents", external=True, **PATIENCE)
 
 
+@nox.session(name="new-lab", python=False, requires=["env"])
+def new_lab(session: nox.Session) -> None:
+    """Lay out the files of a new lab: nox -s new-lab -- NAME"""
+    session.run(str(PYTHON), "-m", "labs.harness.new_lab", *session.posargs, external=True)
+
+
 @nox.session(python=False, requires=["env"])
 def lint(session: nox.Session) -> None:
     """Style, format and types."""

@@ -6,12 +6,8 @@ import pytest
 
 from labs.catalog import LABS
 from labs.harness.verdict import HEALTHY, REPRODUCED
-from tests import closing_fixes, fixes, more_fixes, training_fixes
 from tests.conftest import Run
-from tests.fixes import Fix
-
-WRONG = [*fixes.WRONG, *more_fixes.WRONG, *training_fixes.WRONG, *closing_fixes.WRONG]
-RIGHT = [*fixes.RIGHT, *more_fixes.RIGHT, *training_fixes.RIGHT, *closing_fixes.RIGHT]
+from tests.fixes import RIGHT, WRONG, Fix
 
 
 @pytest.mark.parametrize("fix", WRONG, ids=str)

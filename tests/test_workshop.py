@@ -18,6 +18,7 @@ import pytest
 from labs.catalog import LABS
 from labs.harness import exercises, feedback, progress
 from labs.harness.exercises import CHANGED, NOT_STARTED, SOLVED, STILL_BROKEN
+from labs.harness.feedback import WHY_IT_MATTERS
 from labs.harness.findings import FINDINGS
 from labs.harness.history import History
 from labs.harness.limits import ROOT
@@ -404,3 +405,8 @@ def test_ctrl_c_while_something_is_judged_leaves_nothing(watching: Callable[...,
     terminal.until("importing torch")
     code, written = terminal.interrupt()
     assert code == 0 and "Traceback" not in written
+
+
+def test_every_finding_says_why_it_matters() -> None:
+    """A learner is told why what was found is wrong; a file that cannot be used says so itself."""
+    assert WHY_IT_MATTERS.keys() == FINDINGS.keys() - {"not-a-program"}

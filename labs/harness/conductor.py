@@ -98,6 +98,7 @@ def run_epochs(train: Callable[[Any], Any], loader: Any, epochs: int, report: Re
                     workers=[probe.number(worker) for worker in workers],
                     threads=probe.threads(workers[0] if workers else None),
                     waited=waited,
+                    open_files=len(os.listdir("/proc/self/fd")),
                     shm_used=shared_memory()[0],
                     **described,
                 )

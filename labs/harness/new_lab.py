@@ -72,7 +72,7 @@ ENTRY = """\
 CASES = '''\
 """Fixes for the lab {name}: wrong ones, each with the finding that rejects it, and right ones that are not ours."""
 
-from tests.fixes import Fix
+from tests.fixes.fix import Fix
 
 WRONG = [
     Fix("{name}", "no worker processes", (("NUM_WORKERS = 2", "NUM_WORKERS = 0"),), ("raised",)),
@@ -92,7 +92,7 @@ def lay_out(name: str) -> list[str]:
     files = {
         f"labs/{file}.py": PROGRAM.format(name=name, body=BROKEN),
         f"solutions/{file}.py": PROGRAM.format(name=name, body=""),
-        f"tests/{file}_fixes.py": CASES.format(name=name),
+        f"tests/fixes/{file}.py": CASES.format(name=name),
     }
     for path in files:
         if (ROOT / path).exists():

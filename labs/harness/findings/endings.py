@@ -60,13 +60,13 @@ def no_files(history: History) -> Finding | None:
     message = _deepest(error, "Too many open files") if error else ""
     if not error or "Too many open files" not in message:
         return None
-    samples = [facts.get("open_files", 0) for sample in history.all("sample") for facts in sample["processes"].values()]
+    counts = [batch.get("open_files", 0) for batch in history.all("batch")]
     limit = history.container["open_files"]
     return Finding(
         "no-files",
         "A process came to the end of the files it may have open.",
         (
-            Evidence("open files of one process, when last looked at", str(max(samples, default=0)), f"under {limit}"),
+            Evidence("open files of the main process, before it", str(max(counts, default=0)), f"under {limit}"),
             Evidence("batches before the exception", str(len(list(history.all("batch")))), "all"),
         ),
         message.splitlines()[-1],

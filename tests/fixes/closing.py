@@ -1,18 +1,19 @@
-"""Fixes for the closing exercise: those that mend only some of its three failures, and some that mend all."""
+"""Fixes for the lab closing."""
 
-from tests.fixes import Edit, Fix, with_init_fn
+from tests.fixes.fix import Edit, Fix, with_init_fn
 
 RETURN = "return DataLoader(NoisyPhotos(make_shards()), batch_size=BATCH_SIZE, num_workers=NUM_WORKERS)"
 DATASET = "    dataset = torch.utils.data.get_worker_info().dataset\n"
 DIVIDE = "    dataset.shards = dataset.shards[worker_id::NUM_WORKERS]\n"
-SEED = "    dataset.rng = np.random.default_rng(torch.initial_seed())\n"
-CALM = "    cv2.setNumThreads(0)\n"
 
 
 def prepared(*lines: str) -> tuple[Edit, ...]:
     """All of it in a worker_init_fn."""
     return with_init_fn(RETURN, "".join([DATASET, *lines]).rstrip())
 
+
+SEED = "    dataset.rng = np.random.default_rng(torch.initial_seed())\n"
+CALM = "    cv2.setNumThreads(0)\n"
 
 WRONG = [
     Fix("closing", "the stream divided, and nothing else", prepared(DIVIDE), ("same-draws",)),
