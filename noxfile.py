@@ -88,13 +88,13 @@ for each in LABS.values():
 @nox.session(python=False, requires=["env"])
 def workshop(session: nox.Session) -> None:
     """Your own copies of the broken programs to mend, your progress, and what is next (-- --help: more)."""
-    harness(session, *session.posargs, module="labs.harness.workshop")
+    harness(session, *session.posargs, module="labs.workshop")
 
 
 @nox.session(python=False, requires=["env"])
 def ready(session: nox.Session) -> None:
     """Can this machine run every lab, and if not, what to do."""
-    harness(session, *session.posargs, module="labs.harness.ready")
+    harness(session, *session.posargs, module="labs.workshop.ready")
 
 
 @nox.session(python=False, requires=["env"])

@@ -225,10 +225,10 @@ def test_no_color_is_respected(tmp_path: Path) -> None:
     assert not re.search(r"\x1b\[[0-9;]*3[0-7][;m]", written)
 
 
-@pytest.mark.parametrize("module", ["__main__", "workshop", "ready"])
+@pytest.mark.parametrize("module", ["harness.__main__", "workshop.__main__", "workshop.ready"])
 def test_the_host_side_imports_no_torch(module: str) -> None:
     """It starts at once, and can watch a program whose interpreter has died."""
-    code = f"import sys, labs.harness.{module}; print([m for m in ('torch', 'numpy', 'cv2') if m in sys.modules])"
+    code = f"import sys, labs.{module}; print([m for m in ('torch', 'numpy', 'cv2') if m in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True).strip() == "[]"
 
 

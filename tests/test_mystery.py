@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from labs.catalog import LABS
-from labs.harness import mystery
 from labs.harness.limits import ROOT
 from labs.harness.report import cause
+from labs.workshop import mystery
 
 
 def seed_of(lab: str) -> str:
@@ -19,7 +19,7 @@ def seed_of(lab: str) -> str:
 
 
 def ask(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "labs.harness.workshop", "--mystery", *arguments, "--runs", str(folder / "runs")]
+    command = [sys.executable, "-m", "labs.workshop", "--mystery", *arguments, "--runs", str(folder / "runs")]
     environment = {**os.environ, "LOADER_LAB_WORKSHOP": str(folder / "workshop"), **environment}
     streams = {"stdin": subprocess.DEVNULL, "capture_output": True}
     return subprocess.run(command, cwd=ROOT, env=environment, text=True, timeout=120, **streams)

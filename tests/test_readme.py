@@ -44,7 +44,7 @@ def test_every_command_exists() -> None:
     menu = subprocess.run([sys.executable, "-m", "nox", "-l"], cwd=ROOT, capture_output=True, text=True).stdout
     assert sessions and all(f"- {session} " in menu for session in sessions)
     for session, option in set(re.findall(r"nox -s ([a-z-]+) -- (--[a-z-]+)", README)):
-        module = "labs.harness.workshop" if session == "workshop" else "labs.harness"
+        module = "labs.workshop" if session == "workshop" else "labs.harness"
         helped = subprocess.run([sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True)
         assert f"{option} " in helped.stdout
     test_command = next(line.split("#")[0].strip() for line in README.splitlines() if "nox -s tests" in line)

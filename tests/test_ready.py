@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from labs.catalog import LABS
-from labs.harness import container, ready
+from labs.harness import container
 from labs.harness.limits import ROOT, Limits
+from labs.workshop import ready
 
 
 def ask(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "labs.harness.ready", "--runs", str(folder)]
+    command = [sys.executable, "-m", "labs.workshop.ready", "--runs", str(folder)]
     environment = {**os.environ, **environment}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from labs.catalog import LABS
-from labs.harness import progress, reports
-from labs.harness.exercises import NOT_STARTED, SOLVED, STILL_BROKEN
-from labs.harness.reports import Entry, Foreign, Report
+from labs.workshop import progress, reports
+from labs.workshop.exercises import NOT_STARTED, SOLVED, STILL_BROKEN
+from labs.workshop.reports import Entry, Foreign, Report
 
 NOBODY = Report("nobody", "2026-01-01T00:00:00+00:00", [Entry(lab, NOT_STARTED, 0, 0) for lab in LABS])
 

@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 
 from labs.catalog import LABS
-from labs.harness import exercises, feedback, progress
-from labs.harness.exercises import CHANGED, NOT_STARTED, SOLVED, STILL_BROKEN
-from labs.harness.feedback import WHY_IT_MATTERS
 from labs.harness.findings import FINDINGS
 from labs.harness.history import History
 from labs.harness.limits import ROOT
 from labs.harness.report import printed
 from labs.harness.verdict import HEALTHY, Verdict
+from labs.workshop import exercises, feedback, progress
+from labs.workshop.exercises import CHANGED, NOT_STARTED, SOLVED, STILL_BROKEN
+from labs.workshop.feedback import WHY_IT_MATTERS
 from tests.conftest import hear_signals
 from tests.programs import GOOD
 
@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 def workshop(folder: Path) -> Command:
     """`nox -s workshop -- ...`, for a learner with a folder of their own."""
 
-    def workshop(*arguments: str | Path, module: str = "labs.harness.workshop") -> subprocess.CompletedProcess[str]:
+    def workshop(*arguments: str | Path, module: str = "labs.workshop") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", module, *map(str, arguments)],
             cwd=ROOT,
@@ -271,7 +271,7 @@ def test_progress_that_cannot_be_read_is_kept_aside(workshop: Command, folder: P
 @pytest.mark.parametrize("arguments", [[], ["--reset", "pickle"]])
 def test_a_folder_that_cannot_be_written_is_said(arguments: list[str]) -> None:
     """One sentence, what to do, exit code 77."""
-    command = [sys.executable, "-m", "labs.harness.workshop", *arguments]
+    command = [sys.executable, "-m", "labs.workshop", *arguments]
     environment = {**os.environ, "LOADER_LAB_WORKSHOP": "/proc/nowhere"}
     result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
     assert result.returncode == 77 and result.stderr.count("\n") == 1 and result.stdout == ""
@@ -337,7 +337,7 @@ class Terminal:
         self.main, other = pty.openpty()
         environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "50"}
         environment |= {"LOADER_LAB_WORKSHOP": str(folder), "LOADER_LAB_RUNS": str(folder.parent / "runs")}
-        command = [sys.executable, "-m", "labs.harness.workshop", *arguments]
+        command = [sys.executable, "-m", "labs.workshop", *arguments]
         streams = {"stdin": other, "stdout": other, "stderr": other}
         self.process = subprocess.Popen(command, cwd=ROOT, env=environment, preexec_fn=hear_signals, **streams)
         os.close(other)

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from labs.catalog import LABS
-from labs.harness import container, feedback, report
+from labs.harness import container, report
 from labs.harness.entry import complain, entry
-from labs.harness.exercises import copy_of
 from labs.harness.limits import ROOT, parse_size
 from labs.harness.run import Request, once
 from labs.harness.verdict import AS_EXPECTED
+from labs.workshop import feedback
+from labs.workshop.exercises import copy_of
 
 RUNS = Path(os.environ.get("LOADER_LAB_RUNS") or ROOT / "runs")
 

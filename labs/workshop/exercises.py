@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labs.catalog import LABS
-from labs.harness import progress
 from labs.harness.lab import Lab
-from labs.harness.progress import Progress, Record, beside, explaining, keep
+from labs.workshop import progress
+from labs.workshop.progress import Progress, Record, beside, explaining, keep
 
 NOT_STARTED, CHANGED, STILL_BROKEN, SOLVED = "not-started", "changed", "still-broken", "solved"
 LEVELS = {1: "easy", 2: "medium", 3: "hard"}

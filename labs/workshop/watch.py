@@ -7,11 +7,11 @@ from pathlib import Path
 
 from rich.text import Text
 
-from labs.harness import exercises, progress
 from labs.harness.__main__ import main as loader_lab
-from labs.harness.exercises import CHANGED, copy_of
 from labs.harness.lab import Lab
 from labs.harness.report import console
+from labs.workshop import exercises, progress
+from labs.workshop.exercises import CHANGED, copy_of
 
 # Looking is enough for a few small files, and works where a container or a network drive passes on no events.
 LOOK_SECONDS = 0.2

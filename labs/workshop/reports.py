@@ -13,13 +13,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from labs.harness import exercises
 from labs.harness.entry import complain
-from labs.harness.exercises import CHANGED, NOT_STARTED, SOLVED, STILL_BROKEN, Exercise
 from labs.harness.limits import Refused
-from labs.harness.progress import now
 from labs.harness.report import Page, printed
 from labs.harness.verdict import AS_EXPECTED, WRONG_USAGE
+from labs.workshop import exercises
+from labs.workshop.exercises import CHANGED, NOT_STARTED, SOLVED, STILL_BROKEN, Exercise
+from labs.workshop.progress import now
 
 SCHEMA = 1
 KIND = "loader-lab-workshop"

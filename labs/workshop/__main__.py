@@ -10,13 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from labs.catalog import LABS
-from labs.harness import exercises, mystery, progress, reports, watch
 from labs.harness.__main__ import RUNS
 from labs.harness.entry import complain, entry
-from labs.harness.exercises import CHANGED, LEVELS, NOT_STARTED, SOLVED, STILL_BROKEN, Exercise
 from labs.harness.lab import Lab
 from labs.harness.report import Page, nox_command, printed, show_steps
 from labs.harness.verdict import AS_EXPECTED, WRONG_USAGE
+from labs.workshop import exercises, mystery, progress, reports, watch
+from labs.workshop.exercises import CHANGED, LEVELS, NOT_STARTED, SOLVED, STILL_BROKEN, Exercise
 
 STATES = {
     NOT_STARTED: ("not started", "dim"),

@@ -8,13 +8,14 @@ import tempfile
 from pathlib import Path
 
 from labs.catalog import LABS
-from labs.harness import container, progress
+from labs.harness import container
 from labs.harness.entry import complain
 from labs.harness.lab import Lab
 from labs.harness.limits import Refused
 from labs.harness.report import NOISE, Page, cause, nox_command, printed, sentence, show_shared_memory
 from labs.harness.run import HarnessFailed, Request, once
 from labs.harness.verdict import AS_EXPECTED, NOT_AS_EXPECTED, WRONG_USAGE, Verdict
+from labs.workshop import progress
 
 TITLE = "mystery"
 MOST_SEEDS = 10_000

@@ -6,12 +6,13 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from labs.harness import exercises, progress, report
-from labs.harness.exercises import is_copy
+from labs.harness import report
 from labs.harness.lab import Lab
-from labs.harness.progress import Record
 from labs.harness.report import Page
 from labs.harness.verdict import Verdict
+from labs.workshop import exercises, progress
+from labs.workshop.exercises import is_copy
+from labs.workshop.progress import Record
 
 START = "# --- the part that differs between the lab and its solution ---"
 END = "# --- from here on the same ---"
