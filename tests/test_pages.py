@@ -1,0 +1,65 @@
+"""The site's pages: one pattern for all labs, and nothing that stands there twice."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.make import fragments, recording
+from labs.catalog import LABS
+from labs.harness.limits import ROOT
+
+DOCS = ROOT / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] not in ("fragments", "recorded"))
+LAB_PAGES = sorted((DOCS / "labs").glob("*.md"))
+ORDER = [
+    "Predict",
+    "Run",
+    "What you see",
+    "The evidence",
+    "Hints",
+    "The fix",
+    "Why it works",
+    "Control experiment",
+    "Wrong fixes",
+    "In production",
+    "Key points",
+    "For the instructor",
+]
+INSTRUCTOR = ("The story.", "The prediction to ask for.", "Where people get stuck.", "The debrief.")
+INCLUDED = ("facts", "run", "messages", "recorded-with", "hints", "try", "fix", "control", "wrong-fixes")
+
+
+@pytest.mark.parametrize("page", LAB_PAGES, ids=lambda path: path.stem)
+def test_a_labs_page_has_the_order_of_all_the_others(page: Path) -> None:
+    """The same headings, and what an instructor needs under the last."""
+    text = page.read_text()
+    assert re.findall(r"^## (.*)$", text, re.M) == ORDER
+    assert all(f"**{part}**" in text.partition("## For the instructor")[2] for part in INSTRUCTOR)
+    assert text.partition("\n# ")[2].startswith(f"{page.stem}: ")
+
+
+@pytest.mark.parametrize("page", LAB_PAGES, ids=lambda path: path.stem)
+def test_a_labs_page_includes_what_is_known(page: Path) -> None:
+    """Facts, hints, transcript, evidence and pictures are those of this lab, and none is left out."""
+    text = page.read_text()
+    assert [name for name in INCLUDED if f'"docs/fragments/{page.stem}/{name}.md"' not in text] == []
+    pictures = [path.name for path in recording.folder(LABS[page.stem]).glob("*.svg")]
+    assert [
+        name for name in ["failure.txt", "evidence.md", *pictures] if f"recorded/{page.stem}/{name}" not in text
+    ] == []
+    assert set(re.findall(r'"docs/(?:fragments|recorded)/([\w-]+)/', text)) == {page.stem}
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_hints_are_not_copied_by_hand(lab: str) -> None:
+    """What the catalog says stands in the catalog only."""
+    said = [LABS[lab].goal, *LABS[lab].hints]
+    assert [page.name for page in PAGES for words in said if words in page.read_text()] == []
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_the_first_page_knows_every_message(lab: str) -> None:
+    """Word for word but for the numbers, and with the lab it leads to."""
+    known = recording.shape(fragments.messages())
+    assert all(recording.shape(message["text"]) in known for message in recording.load(LABS[lab])["messages"])
