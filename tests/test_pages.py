@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from docs.make import fragments, recording
+from docs.make.pictures import journey
 from labs.catalog import LABS
 from labs.harness.limits import ROOT
 
@@ -63,3 +64,23 @@ def test_the_first_page_knows_every_message(lab: str) -> None:
     """Word for word but for the numbers, and with the lab it leads to."""
     known = recording.shape(fragments.messages())
     assert all(recording.shape(message["text"]) in known for message in recording.load(LABS[lab])["messages"])
+
+
+def test_every_test_that_a_page_names_is_there() -> None:
+    """A statement that leans on a test names one that exists."""
+    named = {found for page in PAGES for found in re.findall(r"tests/(\w+\.py)(?:::(\w+))?", page.read_text())}
+    missing = [(file, name) for file, name in named if f"def {name}" not in (ROOT / "tests" / file).read_text()]
+    assert named and missing == []
+
+
+@pytest.mark.parametrize("lab", [lab.name for lab in LABS.values() if not getattr(lab, "combines", ())])
+def test_the_drawing_shows_where_the_lab_breaks_the_journey(lab: str) -> None:
+    """Each lab stands at one station."""
+    assert sum(lab in station.labs for station in journey.STATIONS) == 1
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_a_lab_can_be_found_from_its_symptom(lab: str) -> None:
+    """By what it says, or where it says nothing, by what one sees."""
+    silent = not recording.load(LABS[lab])["messages"]
+    assert not silent or set(LABS[lab].findings) & set(fragments.SYMPTOMS)

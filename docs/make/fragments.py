@@ -9,9 +9,10 @@ from pathlib import Path
 
 from docs.make import recording
 from docs.make.markdown import command, escaped, fence, included, indented, message, tab, table
+from docs.make.pictures import journey
 from labs.catalog import LABS
 from labs.harness.lab import Lab
-from labs.harness.limits import ROOT
+from labs.harness.limits import BASE_ENV, ROOT
 from labs.harness.report import cause, sentence
 
 FRAGMENTS = ROOT / "docs" / "fragments"
@@ -19,11 +20,36 @@ LEVELS = {1: "easy", 2: "medium", 3: "hard"}
 HINTS = ("where to look", "the mechanism", "the fix")
 START, END = "# --- the part that differs", "# --- from here on the same"
 
+# What a person sees of a finding when nothing is raised. A lab whose finding is not here has to say something.
+SYMPTOMS = {
+    "stalled": "stands-still",
+    "oversubscribed": "slow",
+    "starved": "slow",
+    "overtime": "slow",
+    "duplicated": "wrong-data",
+    "lost": "wrong-data",
+    "wrong-content": "wrong-data",
+    "same-draws": "wrong-data",
+    "epochs-repeat": "wrong-data",
+    "memory-grew": "memory",
+    "oom": "memory",
+    "no-files": "memory",
+    "bus-error": "memory",
+    "shm-full": "memory",
+}
+
 
 def write() -> None:
     shutil.rmtree(FRAGMENTS, ignore_errors=True)
     put(FRAGMENTS / "catalog.md", catalog())
     put(FRAGMENTS / "messages.md", messages())
+    put(FRAGMENTS / "environment.md", table(["variable", "value"], [[f"`{k}`", f"`{v}`"] for k, v in BASE_ENV.items()]))
+    put(FRAGMENTS / "links.md", links(""))
+    put(FRAGMENTS / "links-from-a-folder.md", links("../"))
+    put(FRAGMENTS / "journey.svg", journey.draw(list(LABS)))
+    put(FRAGMENTS / "journey.md", stations())
+    for symptom in sorted(set(SYMPTOMS.values())):
+        put(FRAGMENTS / "symptoms" / f"{symptom}.md", without_message(symptom))
     for lab in LABS.values():
         folder = FRAGMENTS / lab.name
         put(folder / "facts.md", facts(lab))
@@ -32,8 +58,8 @@ def write() -> None:
         put(folder / "try.md", try_it(lab))
         put(folder / "hints.md", hints(lab))
         put(folder / "fix.md", fix(lab))
-        put(folder / "cause.md", f"{cause(lab)}\n")
-        put(folder / "at-home.md", f"{sentence(lab.at_home)}\n")
+        put(folder / "cause.md", f"{escaped(cause(lab))}\n")
+        put(folder / "at-home.md", f"{escaped(sentence(lab.at_home))}\n")
         put(folder / "control.md", control(lab))
         if (recording.folder(lab) / "recording.json").exists():
             put(folder / "messages.md", words(lab))
@@ -49,7 +75,7 @@ def put(path: Path, text: str) -> None:
 def facts(lab: Lab) -> str:
     return (
         f'!!! abstract "{lab.minutes} minutes, {LEVELS[lab.difficulty]} (difficulty {lab.difficulty} of 3)"\n\n'
-        f"    After this lab you can {lab.goal}.\n"
+        f"    After this lab you can {escaped(lab.goal)}.\n"
     )
 
 
@@ -81,7 +107,7 @@ def fix(lab: Lab) -> str:
         f'??? example "The whole program: {path}"\n\n{indented(fence("python", included(path)))}\n'
         for path in (before, after)
     ]
-    return f"The solution: {lab.advice}.\n\n" + "\n".join([*tabs, *whole])
+    return f"The solution: {escaped(lab.advice)}.\n\n" + "\n".join([*tabs, *whole])
 
 
 def region(program: str) -> str:
@@ -95,7 +121,7 @@ def region(program: str) -> str:
 def control(lab: Lab) -> str:
     return (
         "Take away the cause and nothing else: the same broken program with "
-        f"**{lab.control.says}** is healthy.\n\n"
+        f"**{escaped(lab.control.says)}** is healthy.\n\n"
         f"{command(f'nox -s lab-{lab.name} -- --control')}\n"
         f"{transcript(lab, 'control')}"
     )
@@ -109,13 +135,18 @@ def transcript(lab: Lab, role: str) -> str:
 def words(lab: Lab) -> str:
     """What torch and Python said in the lab, word for word."""
     said = [message["text"] for message in recording.load(lab)["messages"] if message["said_in"] == "the lab"]
-    return "\n".join(message(text) for text in said) or "Nothing: no exception, no warning, no line on stderr.\n"
+    return "\n".join(map(message, said)) or "Nothing: no exception, no warning, no line on stderr.\n"
 
 
 def wrong_fixes(lab: Lab) -> str:
+    """The recorded table, what torch and Python said of those attempts only, and what holds as well."""
     path = (recording.folder(lab) / "wrong-fixes.md").relative_to(ROOT).as_posix()
-    accepted = "\n".join(f"- {name}" for name in recording.load(lab)["accepted"])
-    return f"{included(path)}\n\nThese hold as well as ours does, and the judge accepts them:\n\n{accepted}\n"
+    made = recording.load(lab)
+    others = [message(told["text"]) for told in made["messages"] if told["said_in"] != "the lab"]
+    heard = ["### What torch and Python say to them\n", *others] if others else []
+    accepted = "".join(f"- {escaped(name)}\n" for name in made["accepted"])
+    holds = "### Other fixes that hold\n\nThe judge accepts these, too:\n\n" + accepted
+    return "\n".join([f"{included(path)}\n", *heard, holds])
 
 
 def recorded_with(lab: Lab) -> str:
@@ -131,7 +162,13 @@ def recorded_with(lab: Lab) -> str:
 def catalog() -> str:
     """The table of all labs, for a page in docs/reference/."""
     rows = [
-        [linked(lab, "../"), str(lab.minutes), LEVELS[lab.difficulty], sentence(lab.fails), sentence(lab.goal)]
+        [
+            linked(lab, "../"),
+            str(lab.minutes),
+            LEVELS[lab.difficulty],
+            escaped(sentence(lab.fails)),
+            escaped(sentence(lab.goal)),
+        ]
         for lab in LABS.values()
     ]
     return table(["lab", "minutes", "difficulty", "what fails", "afterwards you can"], rows)
@@ -155,17 +192,45 @@ def messages() -> str:
     )
 
 
+def without_message(symptom: str) -> str:
+    """The labs that show a symptom, whether or not they say anything."""
+    found = [lab for lab in LABS.values() if any(SYMPTOMS.get(finding) == symptom for finding in lab.findings)]
+    return "".join(f"- {linked(lab, '')}: {escaped(lab.fails)}\n" for lab in found)
+
+
+def stations() -> str:
+    """The stations of a batch's journey and the labs at each, for a page at the top."""
+    rows = [
+        [
+            f"{station.title} ({station.process})",
+            " ".join(station.happens),
+            ", ".join(linked(LABS[name], "") for name in station.labs if name in LABS),
+        ]
+        for station in journey.STATIONS
+    ]
+    return table(["station", "what happens", "labs that break it"], rows)
+
+
 def leads_to(places: dict[str, str]) -> str:
     return "\n".join(
-        f"- {linked(LABS[name], '')}: {LABS[name].fails}"
-        + ("" if place == "the lab" else f" (said when somebody tries: {place})")
+        f"- {linked(LABS[name], '')}: {escaped(LABS[name].fails)}"
+        + ("" if place == "the lab" else f" (said when somebody tries: {escaped(place)})")
         for name, place in places.items()
     )
 
 
-def linked(lab: Lab, up: str) -> str:
+def links(up: str) -> str:
+    """Where [shm][lab shm] leads to: the lab's page, or as long as it has none the table of labs."""
+    return "".join(f"[lab {lab.name}]: {up}{target(lab)}\n" for lab in LABS.values())
+
+
+def target(lab: Lab) -> str:
     page = ROOT / "docs" / "labs" / f"{lab.name}.md"
-    return f"[{lab.name}]({up}labs/{lab.name}.md)" if page.exists() else lab.name
+    return f"labs/{lab.name}.md" if page.exists() else "reference/catalog.md"
+
+
+def linked(lab: Lab, up: str) -> str:
+    return f"[{lab.name}]({up}{target(lab)})"
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Pieces of Markdown, as the site's extensions understand it."""
 
+import re
 from collections.abc import Iterable
 
 
@@ -34,5 +35,5 @@ def indented(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Python's names are not emphasis: __init__ stays as it is."""
-    return text.replace("_", "\\_").replace("*", "\\*").replace("<", "&lt;")
+    """Text that is no Markdown and no HTML: __init__ is not bold, and <lambda> is no tag."""
+    return re.sub(r"([\\`*_\[\]])", r"\\\1", text).replace("&", "&amp;").replace("<", "&lt;")

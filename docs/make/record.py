@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.make import recording
-from docs.make.markdown import table
+from docs.make.markdown import escaped, table
 from docs.make.pictures import PICTURES
 from docs.make.transcript import transcript
 from labs.catalog import LABS
@@ -75,7 +75,8 @@ def record(lab: Lab) -> None:
     rejections = [(fix.name, reject(lab, fix)) for fix in wrong_fixes(lab)]
     files["evidence.md"] = evidence(failure)
     files["wrong-fixes.md"] = table(
-        ["what was tried", "what the judge said"], [[name, said(verdict, failure)] for name, verdict in rejections]
+        ["what was tried", "what the judge said"],
+        [[escaped(name), said(verdict, failure)] for name, verdict in rejections],
     )
     for picture in PICTURES:
         if picture.tells(failure.history):
@@ -126,13 +127,14 @@ def without_places(text: str) -> str:
 
 def evidence(verdict: Verdict) -> str:
     rows = [row for finding in verdict.findings for row in finding.evidence]
-    return table(["what proves it", "observed", "expected"], [[row.what, row.observed, row.expected] for row in rows])
+    cells = [[escaped(cell) for cell in (row.what, row.observed, row.expected)] for row in rows]
+    return table(["what proves it", "observed", "expected"], cells)
 
 
 def said(verdict: Verdict, failure: Verdict) -> str:
     """What the judge found, and what torch or Python had said where that is not what the lab says anyway."""
     known = {recording.shape(finding.message) for finding in failure.findings}
-    words = [finding.statement for finding in verdict.findings]
+    words = [escaped(finding.statement) for finding in verdict.findings]
     messages = [finding.message for finding in verdict.findings if recording.shape(finding.message) not in known]
     return " ".join([*words, *(f"`{message.splitlines()[-1]}`" for message in messages if message)])
 

@@ -18,6 +18,7 @@ STYLE = """
 .run-picture .plain { fill: var(--picture-plain, #4a90d9) }
 .run-picture .area { fill: var(--picture-plain, #4a90d9); fill-opacity: .35; stroke: var(--picture-plain, #4a90d9) }
 .run-picture .line-bad { stroke: var(--picture-bad, #d9534f); stroke-width: 2; fill: none }
+.run-picture .station { fill: var(--picture-plain, #4a90d9); fill-opacity: .12; stroke: var(--picture-plain, #4a90d9) }
 .run-picture .limit { stroke: var(--picture-bad, #d9534f); stroke-dasharray: 5 4; fill: none }
 .run-picture .new { fill: none; stroke: var(--picture-good, #3f9e6e); stroke-width: 1.5 }
 .run-picture .again { fill: var(--picture-bad, #d9534f); fill-opacity: .3; stroke: var(--picture-bad, #d9534f) }
