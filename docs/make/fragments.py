@@ -3,6 +3,7 @@
 They are not in the repository, so they cannot be old. docs/reference/write-a-page.md says which there are.
 """
 
+import ast
 import difflib
 import shutil
 from pathlib import Path
@@ -15,6 +16,7 @@ from labs.harness.lab import Lab
 from labs.harness.limits import BASE_ENV, ROOT
 from labs.harness.report import cause, sentence
 
+TESTS = ROOT / "tests" / "test_workers.py"
 FRAGMENTS = ROOT / "docs" / "fragments"
 LEVELS = {1: "easy", 2: "medium", 3: "hard"}
 HINTS = ("where to look", "the mechanism", "the fix")
@@ -46,6 +48,7 @@ def write() -> None:
     put(FRAGMENTS / "environment.md", table(["variable", "value"], [[f"`{k}`", f"`{v}`"] for k, v in BASE_ENV.items()]))
     put(FRAGMENTS / "links.md", links(""))
     put(FRAGMENTS / "links-from-a-folder.md", links("../"))
+    put(FRAGMENTS / "tests.md", tests_about_torch())
     put(FRAGMENTS / "journey.svg", journey.draw(list(LABS)))
     put(FRAGMENTS / "journey.md", stations())
     for symptom in sorted(set(SYMPTOMS.values())):
@@ -220,8 +223,26 @@ def leads_to(places: dict[str, str]) -> str:
 
 
 def links(up: str) -> str:
-    """Where [shm][lab shm] leads to: the lab's page, or as long as it has none the table of labs."""
-    return "".join(f"[lab {lab.name}]: {up}{target(lab)}\n" for lab in LABS.values())
+    """Where [shm][lab shm] leads to (the lab's page, or as long as it has none the table), and [a test][test_...]."""
+    pages = [f"[lab {lab.name}]: {up}{target(lab)}\n" for lab in LABS.values()]
+    return "".join([*pages, *(f"[{name}]: {up}reference/tests.md#{name}\n" for name, _ in tests())])
+
+
+def tests() -> list[tuple[str, str]]:
+    """Of torch's own behaviour: name and text."""
+    source = TESTS.read_text()
+    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    return [
+        (node.name, ast.get_source_segment(source, node) or "") for node in functions if node.name.startswith("test_")
+    ]
+
+
+def tests_about_torch() -> str:
+    """Each test under a heading of its own, for statements to lead to."""
+    return "\n".join(
+        f"## {name.removeprefix('test_').replace('_', ' ').capitalize()} {{ #{name} }}\n\n{fence('python', text)}\n"
+        for name, text in tests()
+    )
 
 
 def target(lab: Lab) -> str:

@@ -12,6 +12,7 @@ import json
 import re
 import shutil
 import sys
+import sysconfig
 import tempfile
 from dataclasses import fields
 from importlib.metadata import version
@@ -120,7 +121,7 @@ def keep(folder: Path, files: dict[str, str]) -> None:
 
 def without_places(text: str) -> str:
     """Where things lie on this machine is nobody's business, and means nothing to a reader."""
-    for place in (f"{sys.prefix}/lib/python3.11/site-packages/", f"{sys.base_prefix}/", f"{ROOT}/"):
+    for place in (f"{sysconfig.get_path('purelib')}/", f"{sys.base_prefix}/", f"{ROOT}/"):
         text = text.replace(place, "")
     return re.sub(r"/tmp/[\w./-]*/(?=[\w-]+\.\w+)", "", text)
 

@@ -22,7 +22,7 @@ STATIONS = (
     Station(
         "main process",
         "start the workers",
-        ("fork: each is a copy of everything", "forkserver, spawn: a pickle of the dataset"),
+        ("fork: each is a copy of everything;", "forkserver, spawn: a pickle of the dataset"),
         ("pickle", "sql", "sql-postgres", "deadlock", "handles", "augment"),
         "index queue: which samples to load",
     ),
