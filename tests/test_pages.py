@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from docs.make import fragments, recording
+from docs.make.__main__ import main as build
 from docs.make.pictures import journey
 from labs.catalog import LABS
 from labs.harness.limits import ROOT
@@ -84,3 +85,27 @@ def test_a_lab_can_be_found_from_its_symptom(lab: str) -> None:
     """By what it says, or where it says nothing, by what one sees."""
     silent = not recording.load(LABS[lab])["messages"]
     assert not silent or set(LABS[lab].findings) & set(fragments.SYMPTOMS)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "[a page that is not there](nowhere.md)",
+        "[a heading that is not there](index.md#nowhere)",
+        '--8<-- "docs/nowhere.md"',
+        "[a lab that is not there](/labs/nowhere.html)",
+    ],
+)
+def test_the_build_refuses_what_leads_nowhere(tmp_path: Path, page: str) -> None:
+    """Links, anchors and included files are checked; the same page without them builds."""
+    assert builds(tmp_path / "good", "Nothing is wrong here.")
+    assert not builds(tmp_path / "bad", page)
+
+
+def builds(folder: Path, text: str) -> bool:
+    """Build a site of one page, with the settings of ours."""
+    (folder / "docs").mkdir(parents=True)
+    (folder / "docs" / "index.md").write_text(f"# A page\n\n{text}\n")
+    settings = f"INHERIT: {ROOT / 'mkdocs.yml'}\ndocs_dir: docs\nwatch: []\nnav:\n  - index.md\n"
+    (folder / "mkdocs.yml").write_text(settings)
+    return build(["--config-file", str(folder / "mkdocs.yml")]) == 0

@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> int:
     try:
         if arguments[:1] == ["serve"]:
             return mkdocs("serve", *arguments[1:])
-        return mkdocs("build", "--strict", "--quiet", *arguments)
+        return mkdocs("build", "--strict", *arguments)  # not --quiet: it silences the warnings that strict counts
     except KeyboardInterrupt:
         return 130
 
