@@ -132,6 +132,19 @@ def new_lab(session: nox.Session) -> None:
 
 
 @nox.session(python=False, requires=["env"])
+def docs(session: nox.Session) -> None:
+    """Build the site into site/, with every check on; -- serve shows it while you write."""
+    install(session, "docs")
+    session.run(str(PYTHON), "-m", "docs.make", *session.posargs, external=True, **PATIENCE)
+
+
+@nox.session(python=False, requires=["env"])
+def record(session: nox.Session) -> None:
+    """Run the labs and their fixes again for the site; -- LAB ... names some of them."""
+    session.run(str(PYTHON), "-m", "docs.make.record", *session.posargs, external=True, **PATIENCE)
+
+
+@nox.session(python=False, requires=["env"])
 def lint(session: nox.Session) -> None:
     """Style, format and types."""
     install(session, "lint")

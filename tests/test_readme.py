@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 
+from docs.make.recording import shape
 from labs.catalog import LABS
 from labs.harness.limits import ROOT
 
@@ -13,12 +14,6 @@ MARKS = ("<!-- transcript of: nox -s lab-shm -->\n```text\n", "```\n<!-- end of 
 
 def transcript() -> str:
     return README.partition(MARKS[0])[2].partition(MARKS[1])[0]
-
-
-def shape(text: str) -> str:
-    """A transcript without what differs from run to run: numbers, times and the curve."""
-    words = re.sub(r"\d+(\.\d+)*(\+\w+)?", "0", text)
-    return re.sub(r"\s+", " ", re.sub(r"[▁▂▃▄▅▆▇█]+", "~", re.sub(r"runs/\S+", "runs", words)))
 
 
 def table() -> str:

@@ -27,7 +27,7 @@ DOING = {
 }
 WORDS = {
     "failure": "the broken program",
-    "control": "the broken program without the cause",
+    "control": "the program without the cause",
     "fix": "the solution",
     "check": "your program",
 }

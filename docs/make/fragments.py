@@ -1,0 +1,258 @@
+"""Small pieces of Markdown for pages to include, made at every build from the catalog, the programs and the recordings.
+
+They are not in the repository, so they cannot be old. docs/reference/write-a-page.md says which there are.
+"""
+
+import ast
+import difflib
+import shutil
+from pathlib import Path
+
+from docs.make import recording
+from docs.make.markdown import command, escaped, fence, included, indented, message, tab, table
+from docs.make.pictures import journey
+from labs.catalog import LABS
+from labs.harness.lab import Lab
+from labs.harness.limits import BASE_ENV, ROOT
+from labs.harness.report import cause, sentence
+
+TESTS = ROOT / "tests" / "test_workers.py"
+FRAGMENTS = ROOT / "docs" / "fragments"
+LEVELS = {1: "easy", 2: "medium", 3: "hard"}
+HINTS = ("where to look", "the mechanism", "the fix")
+START, END = "# --- the part that differs", "# --- from here on the same"
+
+# What a person sees of a finding when nothing is raised. A lab whose finding is not here has to say something.
+SYMPTOMS = {
+    "stalled": "stands-still",
+    "oversubscribed": "slow",
+    "starved": "slow",
+    "overtime": "slow",
+    "duplicated": "wrong-data",
+    "lost": "wrong-data",
+    "wrong-content": "wrong-data",
+    "same-draws": "wrong-data",
+    "epochs-repeat": "wrong-data",
+    "memory-grew": "memory",
+    "oom": "memory",
+    "no-files": "memory",
+    "bus-error": "memory",
+    "shm-full": "memory",
+}
+
+
+def write() -> None:
+    shutil.rmtree(FRAGMENTS, ignore_errors=True)
+    put(FRAGMENTS / "catalog.md", catalog())
+    put(FRAGMENTS / "messages.md", messages())
+    put(FRAGMENTS / "environment.md", table(["variable", "value"], [[f"`{k}`", f"`{v}`"] for k, v in BASE_ENV.items()]))
+    put(FRAGMENTS / "links.md", links(""))
+    put(FRAGMENTS / "links-from-a-folder.md", links("../"))
+    put(FRAGMENTS / "tests.md", tests_about_torch())
+    put(FRAGMENTS / "journey.svg", journey.draw(list(LABS)))
+    put(FRAGMENTS / "journey.md", stations())
+    for symptom in sorted(set(SYMPTOMS.values())):
+        put(FRAGMENTS / "symptoms" / f"{symptom}.md", without_message(symptom))
+    for lab in LABS.values():
+        folder = FRAGMENTS / lab.name
+        put(folder / "facts.md", facts(lab))
+        put(folder / "program.md", fence("python", region(lab.program.read_text())) + "\n")
+        put(folder / "run.md", command(f"nox -s lab-{lab.name}"))
+        put(folder / "try.md", try_it(lab))
+        put(folder / "hints.md", hints(lab))
+        put(folder / "fix.md", fix(lab))
+        put(folder / "cause.md", f"{escaped(cause(lab))}\n")
+        put(folder / "at-home.md", f"{escaped(sentence(lab.at_home))}\n")
+        put(folder / "control.md", control(lab))
+        if (recording.folder(lab) / "recording.json").exists():
+            put(folder / "messages.md", words(lab))
+            put(folder / "wrong-fixes.md", wrong_fixes(lab))
+            put(folder / "recorded-with.md", recorded_with(lab))
+
+
+def put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def facts(lab: Lab) -> str:
+    return (
+        f'!!! abstract "{lab.minutes} minutes, {LEVELS[lab.difficulty]} (difficulty {lab.difficulty} of 3)"\n\n'
+        f"    After this lab you can {escaped(lab.goal)}.\n"
+    )
+
+
+def hints(lab: Lab) -> str:
+    folded = zip(HINTS, lab.hints, strict=True)
+    return "\n".join(
+        f'??? tip "Hint {number}: {kind}"\n\n    {escaped(hint)}\n' for number, (kind, hint) in enumerate(folded, 1)
+    )
+
+
+def try_it(lab: Lab) -> str:
+    program = lab.program.relative_to(ROOT).as_posix()
+    return "Try your own first. It is judged in the same container and by the same rules as ours:\n\n" + command(
+        f"cp {program} my_attempt.py", f"nox -s check-{lab.name} -- my_attempt.py"
+    )
+
+
+def fix(lab: Lab) -> str:
+    """Tabs: the part of the program that differs, broken and fixed, and the difference; folded, the whole of both."""
+    broken, fixed = lab.program.read_text(), lab.solution.read_text()
+    before, after = (path.relative_to(ROOT).as_posix() for path in (lab.program, lab.solution))
+    difference = difflib.unified_diff(broken.splitlines(), fixed.splitlines(), before, after, lineterm="")
+    tabs = [
+        tab("Broken", fence("python", region(broken))),
+        tab("Fixed", fence("python", region(fixed))),
+        tab("Diff", fence("diff", "\n".join(difference))),
+    ]
+    whole = [
+        f'??? example "The whole program: {path}"\n\n{indented(fence("python", included(path)))}\n'
+        for path in (before, after)
+    ]
+    return f"The solution: {escaped(lab.advice)}.\n\n" + "\n".join([*tabs, *whole])
+
+
+def region(program: str) -> str:
+    """The part between the marks, and its marks."""
+    lines = program.splitlines()
+    first = next(number for number, line in enumerate(lines) if line.strip().startswith(START))
+    last = next(number for number, line in enumerate(lines) if line.strip().startswith(END))
+    return "\n".join(lines[first + 1 : last]).strip("\n")
+
+
+def control(lab: Lab) -> str:
+    return (
+        "Take away the cause and nothing else: the same broken program with "
+        f"**{escaped(lab.control.says)}** is healthy.\n\n"
+        f"{command(f'nox -s lab-{lab.name} -- --control')}\n"
+        f"{transcript(lab, 'control')}"
+    )
+
+
+def transcript(lab: Lab, role: str) -> str:
+    path = (recording.folder(lab) / f"{role}.txt").relative_to(ROOT).as_posix()
+    return f'??? example "What it printed"\n\n{indented(fence("text", included(path)))}\n'
+
+
+def words(lab: Lab) -> str:
+    """What torch and Python said in the lab, word for word."""
+    said = [message["text"] for message in recording.load(lab)["messages"] if message["said_in"] == "the lab"]
+    return "\n".join(map(message, said)) or "Nothing: no exception, no warning, no line on stderr.\n"
+
+
+def wrong_fixes(lab: Lab) -> str:
+    """The recorded table, what torch and Python said of those attempts only, and what holds as well."""
+    path = (recording.folder(lab) / "wrong-fixes.md").relative_to(ROOT).as_posix()
+    made = recording.load(lab)
+    others = [message(told["text"]) for told in made["messages"] if told["said_in"] != "the lab"]
+    heard = ["### What torch and Python say to them\n", *others] if others else []
+    accepted = "".join(f"- {escaped(name)}\n" for name in made["accepted"])
+    holds = "### Other fixes that hold\n\nThe judge accepts these, too:\n\n" + accepted
+    return "\n".join([f"{included(path)}\n", *heard, holds])
+
+
+def recorded_with(lab: Lab) -> str:
+    made = recording.load(lab)
+    with_ = made["versions"]
+    return (
+        f"Recorded on {made['recorded']} with Python {with_['python']}, torch {with_['torch']}, "
+        f"NumPy {with_['numpy']}, OpenCV {with_['opencv']}, Linux {with_['kernel']}; "
+        "[how it is made](../reference/write-a-page.md#recordings).\n{ .recorded-with }\n"
+    )
+
+
+def catalog() -> str:
+    """The table of all labs, for a page in docs/reference/."""
+    rows = [
+        [
+            linked(lab, "../"),
+            str(lab.minutes),
+            LEVELS[lab.difficulty],
+            escaped(sentence(lab.fails)),
+            escaped(sentence(lab.goal)),
+        ]
+        for lab in LABS.values()
+    ]
+    return table(["lab", "minutes", "difficulty", "what fails", "afterwards you can"], rows)
+
+
+def messages() -> str:
+    """Every message of every lab, for the first page: the same words in several labs once, with all of them."""
+    texts: dict[str, str] = {}
+    places: dict[str, dict[str, str]] = {}
+    for lab in LABS.values():
+        if (recording.folder(lab) / "recording.json").exists():
+            for told in recording.load(lab)["messages"]:
+                key = recording.shape(told["text"])
+                texts.setdefault(key, told["text"])
+                places.setdefault(key, {})[lab.name] = told["said_in"]
+    leads = {key: leads_to(where) for key, where in places.items()}
+    # Messages that lead to the same place stand together.
+    return "\n".join(
+        "\n".join([*(message(texts[key]) for key in leads if leads[key] == lead), f"{lead}\n"])
+        for lead in dict.fromkeys(leads.values())
+    )
+
+
+def without_message(symptom: str) -> str:
+    """The labs that show a symptom, whether or not they say anything."""
+    found = [lab for lab in LABS.values() if any(SYMPTOMS.get(finding) == symptom for finding in lab.findings)]
+    return "".join(f"- {linked(lab, '')}: {escaped(lab.fails)}\n" for lab in found)
+
+
+def stations() -> str:
+    """The stations of a batch's journey and the labs at each, for a page at the top."""
+    rows = [
+        [
+            f"{station.title} ({station.process})",
+            " ".join(station.happens),
+            ", ".join(linked(LABS[name], "") for name in station.labs if name in LABS),
+        ]
+        for station in journey.STATIONS
+    ]
+    return table(["station", "what happens", "labs that break it"], rows)
+
+
+def leads_to(places: dict[str, str]) -> str:
+    return "\n".join(
+        f"- {linked(LABS[name], '')}: {escaped(LABS[name].fails)}"
+        + ("" if place == "the lab" else f" (said when somebody tries: {escaped(place)})")
+        for name, place in places.items()
+    )
+
+
+def links(up: str) -> str:
+    """Where [shm][lab shm] leads to (the lab's page, or as long as it has none the table), and [a test][test_...]."""
+    pages = [f"[lab {lab.name}]: {up}{target(lab)}\n" for lab in LABS.values()]
+    return "".join([*pages, *(f"[{name}]: {up}reference/tests.md#{name}\n" for name, _ in tests())])
+
+
+def tests() -> list[tuple[str, str]]:
+    """Of torch's own behaviour: name and text."""
+    source = TESTS.read_text()
+    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    return [
+        (node.name, ast.get_source_segment(source, node) or "") for node in functions if node.name.startswith("test_")
+    ]
+
+
+def tests_about_torch() -> str:
+    """Each test under a heading of its own, for statements to lead to."""
+    return "\n".join(
+        f"## {name.removeprefix('test_').replace('_', ' ').capitalize()} {{ #{name} }}\n\n{fence('python', text)}\n"
+        for name, text in tests()
+    )
+
+
+def target(lab: Lab) -> str:
+    page = ROOT / "docs" / "labs" / f"{lab.name}.md"
+    return f"labs/{lab.name}.md" if page.exists() else "reference/catalog.md"
+
+
+def linked(lab: Lab, up: str) -> str:
+    return f"[{lab.name}]({up}{target(lab)})"
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,202 @@
+"""Run the labs for the site and keep what they showed: nox -s record [-- LAB ...]
+
+For each lab the failure, the control, the fix, and every wrong fix that the tests know, each in a namespace container (docker or
+podman where a lab limits memory).
+What is kept is plain: transcripts, Markdown tables, pictures (SVG), and recording.json, which says with what and from
+what it was made. A test fails when one of those has changed since.
+"""
+
+import datetime
+import hashlib
+import json
+import re
+import shutil
+import sys
+import sysconfig
+import tempfile
+from dataclasses import fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from docs.make import recording
+from docs.make.markdown import escaped, table
+from docs.make.pictures import PICTURES
+from docs.make.transcript import transcript
+from labs.catalog import LABS
+from labs.harness import container
+from labs.harness.history import History
+from labs.harness.lab import Lab
+from labs.harness.limits import ROOT, Limits, Refused
+from labs.harness.run import Request, once
+from labs.harness.verdict import Verdict
+from tests import fixes
+
+# torch says this wherever there are fewer CPUs than workers, healthy or not.
+NOISE = ("This DataLoader will create",)
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in LABS]
+    if unknown:
+        print(f"loader-lab: there is no lab called {unknown[0]!r}; there are: {', '.join(LABS)}", file=sys.stderr)
+        return 2
+    for lab in [LABS[name] for name in names] or LABS.values():
+        print(f"recording {lab.name}", flush=True)
+        try:
+            record(lab)
+        except Refused as refusal:
+            print(f"loader-lab: {refusal}", file=sys.stderr)
+            return 77
+        except NotAsExpected as surprise:
+            print(f"loader-lab: {surprise}; nothing was recorded", file=sys.stderr)
+            return 1
+    return 0
+
+
+class NotAsExpected(Exception):
+    """A run went otherwise than the site says: not to be recorded."""
+
+
+def record(lab: Lab) -> None:
+    files: dict[str, str] = {}
+    verdicts: dict[str, Verdict] = {}
+    for role in recording.ROLES:
+        verdict, folder = run(Request(lab, role), ROOT / "runs")
+        if not verdict.as_expected:
+            raise NotAsExpected(f"the {role} of {lab.name} was {verdict.verdict}")
+        verdicts[role] = verdict
+        files[f"{role}.txt"] = transcript(verdict, lab, folder)
+    failure, fix = verdicts["failure"], verdicts["fix"]
+    rejections = [(fix.name, reject(lab, fix)) for fix in wrong_fixes(lab)]
+    files["evidence.md"] = evidence(failure)
+    files["wrong-fixes.md"] = table(
+        ["what was tried", "what the judge said"],
+        [[escaped(name), said(verdict, failure)] for name, verdict in rejections],
+    )
+    for picture in PICTURES:
+        if picture.tells(failure.history):
+            files[f"{picture.name}.svg"] = picture.draw(failure.history, fix.history)
+    messages = dict.fromkeys(said_by_torch(failure.history), "the lab")
+    for name, verdict in rejections:
+        for text in said_by_torch(verdict.history):
+            if recording.shape(text) not in map(recording.shape, messages):
+                messages[text] = name
+    facts = {
+        "lab": lab.name,
+        "recorded": datetime.date.today().isoformat(),
+        "versions": versions(failure.history),
+        "messages": [{"text": text, "said_in": place} for text, place in messages.items()],
+        "accepted": [fix.name for fix in right_fixes(lab)],
+        "made_from": made_from(lab),
+    }
+    files["recording.json"] = json.dumps(facts, indent=2) + "\n"
+    keep(recording.folder(lab), files)
+
+
+def run(request: Request, runs: Path) -> tuple[Verdict, Path]:
+    backend = container.choose(None, request.limits)
+    backend.prepare()
+    return once(request, backend, runs)
+
+
+def reject(lab: Lab, fix: Any) -> Verdict:
+    with tempfile.TemporaryDirectory() as folder:
+        verdict, _ = run(Request(lab, "check", fix.write(Path(folder))), Path(folder))
+    if verdict.exit_code != 1:
+        raise NotAsExpected(f"the wrong fix {fix.name!r} of {lab.name} was not rejected")
+    return verdict
+
+
+def keep(folder: Path, files: dict[str, str]) -> None:
+    """Replace what was recorded before, all at once: a recording is of one day."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        (folder / name).write_text(without_places(text), encoding="utf-8")
+
+
+def without_places(text: str) -> str:
+    """Where things lie on this machine is nobody's business, and means nothing to a reader."""
+    for place in (f"{sysconfig.get_path('purelib')}/", f"{sys.base_prefix}/", f"{ROOT}/"):
+        text = text.replace(place, "")
+    return re.sub(r"/tmp/[\w./-]*/(?=[\w-]+\.\w+)", "", text)
+
+
+def evidence(verdict: Verdict) -> str:
+    rows = [row for finding in verdict.findings for row in finding.evidence]
+    cells = [[escaped(cell) for cell in (row.what, row.observed, row.expected)] for row in rows]
+    return table(["what proves it", "observed", "expected"], cells)
+
+
+def said(verdict: Verdict, failure: Verdict) -> str:
+    """What the judge found, and what torch or Python had said where that is not what the lab says anyway."""
+    known = {recording.shape(finding.message) for finding in failure.findings}
+    words = [escaped(finding.statement) for finding in verdict.findings]
+    messages = [finding.message for finding in verdict.findings if recording.shape(finding.message) not in known]
+    return " ".join([*words, *(f"`{message.splitlines()[-1]}`" for message in messages if message)])
+
+
+def said_by_torch(history: History) -> list[str]:
+    """Every message of a run, once, word for word: exceptions, and what stands on stderr."""
+    error = history.first("error") or {"chain": []}
+    found = []
+    for link in error["chain"]:
+        lines = link["message"].strip().splitlines() or [""]
+        if "Traceback" in link["message"]:  # a worker's exception, raised again: its first and its last line say it
+            found += [f"{link['type']}: {lines[0]}", lines[-1]]
+        else:
+            found.append(f"{link['type']}: {link['message'].strip()}")
+    for line in history.output("stderr"):
+        if warning := re.match(r"\S+:\d+: (\w*Warning: .*)", line):
+            found.append(warning[1])
+        elif re.match(r"(ERROR: |\S*(Error|Exception)\b)", line):
+            found.append(line)
+    once_each = {recording.shape(text): text for text in reversed(found) if not any(noise in text for noise in NOISE)}
+    return list(reversed(once_each.values()))
+
+
+def versions(history: History) -> dict[str, str]:
+    start = history.first("start") or {}
+    return {
+        "python": history.container["python"],
+        "torch": start["torch"],
+        "numpy": version("numpy"),
+        "opencv": version("opencv-python-headless"),
+        "kernel": history.container["kernel"].partition("-")[0],
+    }
+
+
+def wrong_fixes(lab: Lab) -> list[Any]:
+    return [fix for fix in fixes.WRONG if fix.lab == lab.name]
+
+
+def right_fixes(lab: Lab) -> list[Any]:
+    return [fix for fix in fixes.RIGHT if fix.lab == lab.name]
+
+
+def made_from(lab: Lab) -> dict[str, str]:
+    """A hash of everything that a recording shows: both programs, the experiment, and the fixes."""
+    usual = Limits()
+    # What is not as usual: a limit that some other lab needs one day makes no recording old.
+    limits = {field.name: getattr(lab.limits, field.name) for field in fields(Limits)}
+    experiment = {
+        "limits": {name: value for name, value in limits.items() if value != getattr(usual, name)},
+        "control": [lab.control.limits, lab.control.constants, lab.control.workers],
+        "job": [lab.samples, lab.workers, lab.epochs, lab.findings],
+    }
+    return {
+        lab.program.relative_to(ROOT).as_posix(): digest(lab.program.read_text()),
+        lab.solution.relative_to(ROOT).as_posix(): digest(lab.solution.read_text()),
+        "the experiment in labs/catalog.py": digest(json.dumps(experiment, sort_keys=True)),
+        "the wrong fixes in tests/": digest(json.dumps([[fix.name, fix.edits] for fix in wrong_fixes(lab)])),
+        "the right fixes in tests/": digest(json.dumps([fix.name for fix in right_fixes(lab)])),
+    }
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,54 @@
+"""What the site shows of the labs is what they are and do today."""
+
+import pytest
+
+from docs.make import record, recording
+from docs.make.transcript import transcript
+from labs.catalog import LABS
+from labs.harness.limits import ROOT
+from tests.conftest import Experiment
+
+MOST_IN_ALL, MOST_IN_A_FILE = 3 << 20, 300 << 10
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_a_recording_is_of_the_programs_as_they_are(lab: str) -> None:
+    """Both programs, the experiment and the fixes are those that were recorded; if not: nox -s record -- LAB."""
+    assert recording.load(LABS[lab])["made_from"] == record.made_from(LABS[lab])
+
+
+@pytest.mark.parametrize("role", recording.ROLES)
+@pytest.mark.parametrize("lab", LABS)
+def test_a_transcript_is_what_a_run_prints(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch, lab: str, role: str
+) -> None:
+    """All but the numbers, in a run of today."""
+    monkeypatch.chdir(ROOT)
+    printed = transcript(experiment(lab, role), LABS[lab], ROOT / "runs" / lab / "today")
+    recorded = (recording.folder(LABS[lab]) / f"{role}.txt").read_text()
+    assert recording.shape(printed) == recording.shape(recorded)
+
+
+def test_recordings_stay_small() -> None:
+    """The repository is for reading: 3 MB for all of them, 300 KB for one file."""
+    sizes = {path: path.stat().st_size for path in recording.RECORDED.rglob("*") if path.is_file()}
+    assert sum(sizes.values()) < MOST_IN_ALL
+    assert {path.name for path, size in sizes.items() if size > MOST_IN_A_FILE} == set()
+
+
+def test_no_recording_is_left_of_a_lab_that_is_gone() -> None:
+    """A folder for each lab, and no other."""
+    assert {path.name for path in recording.RECORDED.iterdir()} == set(LABS)
+
+
+def test_a_recording_does_not_say_where_it_was_made() -> None:
+    """No path of the machine: neither of the repository, nor of the interpreter, nor a temporary one."""
+    texts = {path: path.read_text() for path in recording.RECORDED.rglob("*") if path.is_file()}
+    places = ("/tmp/", "/home/", "/root/", "site-packages", str(ROOT))
+    assert {path.name: place for path, text in texts.items() for place in places if place in text} == {}
+
+
+def test_transcripts_fit_a_terminal() -> None:
+    """80 columns, and no colour."""
+    for path in recording.RECORDED.rglob("*.txt"):
+        assert max(map(len, path.read_text().splitlines())) <= 80 and "\x1b" not in path.read_text()

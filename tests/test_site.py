@@ -1,0 +1,207 @@
+"""The built site in a real browser, opened from disk: Debian's Chromium, driven by playwright."""
+
+import functools
+import http.server
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from docs.make import recording
+from labs.catalog import LABS
+from labs.harness.limits import ROOT
+
+CHROMIUM = shutil.which("chromium")
+DOCS = ROOT / "docs"
+PAGES = sorted(
+    path.relative_to(DOCS).with_suffix(".html").as_posix()
+    for path in DOCS.rglob("*.md")
+    if path.relative_to(DOCS).parts[0] not in ("fragments", "recorded", "make")
+)
+SCREENS = {"phone": (390, 844), "desktop": (1280, 900)}
+SCHEMES = ("light", "dark")
+QUERY = "[data-md-component=search-query]"
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built once, with every check of mkdocs on."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "docs.make", "--site-dir", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        if os.environ.get("REQUIRE_BROWSER"):
+            pytest.fail("REQUIRE_BROWSER is set, and there is no chromium")
+        pytest.skip("there is no chromium here (Debian: apt-get install chromium)")
+    with sync_playwright() as playwright:
+        # Everything in it is ours; where the tests run as root, chromium has no sandbox to offer.
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A page in a browser, and all that went wrong on it."""
+
+    def __init__(self, context: BrowserContext, home: str) -> None:
+        self.page: Page = context.new_page()
+        self.home = home
+        self.wrong: list[str] = []
+        self.page.on(
+            "console", lambda said: self.wrong.append(said.text) if said.type in ("error", "warning") else None
+        )
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("requestfailed", lambda request: self.wrong.append(f"failed: {request.url}"))
+        self.page.on("request", lambda request: self.wrong.append(request.url) if self.foreign(request.url) else None)
+
+    def foreign(self, url: str) -> bool:
+        return not url.startswith((self.home, "data:", "blob:", "about:"))
+
+    def open(self, name: str) -> Page:
+        self.wrong.clear()
+        self.page.goto(f"{self.home}/{name}", wait_until="load")
+        return self.page
+
+    def search(self, words: str) -> list[str]:
+        """The pages that the search finds, best first, when somebody pastes these words."""
+        page = self.open("index.html")
+        page.click(QUERY)
+        page.keyboard.insert_text(words)
+        page.wait_for_selector(".md-search-result__link", state="attached")
+        links = page.eval_on_selector_all(".md-search-result__link", "links => links.map(link => link.href)")
+        return [link.removeprefix(f"{self.home}/").partition("?")[0].partition("#")[0] for link in links]
+
+
+@pytest.fixture(scope="session")
+def visits(site: Path, browser: Browser) -> dict[tuple[str, str], Visit]:
+    """One page for each screen and scheme, for all tests."""
+    made = {}
+    for screen, (width, height) in SCREENS.items():
+        for scheme in SCHEMES:
+            context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+            made[screen, scheme] = Visit(context, f"file://{site}")
+    return made
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_whole(visits: dict[tuple[str, str], Visit], name: str, screen: str, scheme: str) -> None:
+    """No error, no failed or foreign request, nothing to scroll sideways, every image there and described."""
+    visit = visits[screen, scheme]
+    page = visit.open(name)
+    assert visit.wrong == []
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert page.evaluate("[...document.images].filter(image => !image.naturalWidth || !image.alt).length") == 0
+    pictures = page.locator(".picture > svg")
+    for number in range(pictures.count()):
+        assert pictures.nth(number).get_attribute("aria-label")
+        box = pictures.nth(number).bounding_box()
+        assert box and box["width"] > 300 and box["height"] > 100
+    dark = page.evaluate("document.body.dataset.mdColorScheme") == "slate"
+    assert dark == (scheme == "dark")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_everybody_can_use_it(visits: dict[tuple[str, str], Visit], name: str) -> None:
+    """axe-core finds nothing serious or critical, on a telephone in the dark and on a desk in the light."""
+    for screen, scheme in (("phone", "dark"), ("desktop", "light")):
+        page = visits[screen, scheme].open(name)
+        page.evaluate("document.querySelectorAll('details').forEach(folded => { folded.open = true })")
+        found = Axe().run(page).response["violations"]
+        serious = [
+            (one["id"], [node["target"] for node in one["nodes"]][:3])
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
+        assert serious == []
+
+
+def pasted(text: str) -> str:
+    """The message as it would be in somebody else's job: other numbers, other names, another place."""
+    other = re.sub(r"\d+", lambda number: str(int(number[0]) + 7001), text)
+    other = re.sub(r"make_transforms|freeze_result|make_collate", "train_resnet", other)
+    return f'  File "/home/me/project/train.py", line 312, in main\n{other}'
+
+
+MESSAGES = [
+    pytest.param(message["text"], id=f"{name}: {message['text'][:50]}")
+    for name, lab in LABS.items()
+    if (DOCS / "labs" / f"{name}.md").exists()
+    for message in recording.load(lab)["messages"]
+]
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_a_pasted_message_finds_its_lab(visits: dict[tuple[str, str], Visit], message: str) -> None:
+    """First of all that is found is the page of a lab that says it."""
+    said_by = {
+        name
+        for name, lab in LABS.items()
+        if recording.shape(message) in [recording.shape(one["text"]) for one in recording.load(lab)["messages"]]
+    }
+    found = visits["desktop", "light"].search(pasted(message))
+    assert found[0] in {f"labs/{name}.html" for name in said_by}
+    assert visits["desktop", "light"].wrong == []
+
+
+def test_the_search_works_from_a_server_too(site: Path, browser: Browser) -> None:
+    """There the theme starts a worker of its own."""
+    handler = functools.partial(Silent, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        visit = Visit(browser.new_context(), f"http://127.0.0.1:{server.server_port}")
+        assert (
+            visit.search("RuntimeError: DataLoader worker (pid 4711) is killed by signal: Bus error.")[0]
+            == "labs/shm.html"
+        )
+        assert visit.wrong == []
+        visit.page.context.close()
+        server.shutdown()
+
+
+class Silent(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Nobody reads it."""
+
+
+def test_tabs_work_by_keyboard(visits: dict[tuple[str, str], Visit]) -> None:
+    """The arrow keys go from the broken program to the fixed one."""
+    page = visits["desktop", "light"].open("labs/shm.html")
+    tabs = page.locator(".tabbed-set").first
+    tabs.locator("input").first.focus()
+    assert tabs.locator(".tabbed-block").first.is_visible() and not tabs.locator(".tabbed-block").nth(1).is_visible()
+    page.keyboard.press("ArrowRight")
+    assert tabs.locator(".tabbed-block").nth(1).is_visible() and not tabs.locator(".tabbed-block").first.is_visible()
+
+
+def test_folds_open_by_keyboard(visits: dict[tuple[str, str], Visit]) -> None:
+    """A hint is closed until somebody asks for it, and Enter asks."""
+    page = visits["phone", "light"].open("labs/shm.html")
+    hint = page.locator("details.tip").first
+    assert not hint.evaluate("folded => folded.open")
+    hint.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert hint.evaluate("folded => folded.open")
+
+
+def test_the_colours_can_be_changed(visits: dict[tuple[str, str], Visit]) -> None:
+    """Whatever the system says, by a button that has a name."""
+    page = visits["desktop", "light"].open("index.html")
+    page.locator("label[title='Switch to dark']").click()
+    assert page.evaluate("document.body.dataset.mdColorScheme") == "slate"
+    page.evaluate("localStorage.clear()")
