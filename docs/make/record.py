@@ -1,7 +1,7 @@
 """Run the labs for the site and keep what they showed: nox -s record [-- LAB ...]
 
-For each lab the failure, the control, the fix, and every wrong fix that the tests know, each in a namespace container (docker or
-podman where a lab limits memory).
+For each lab the failure, the control, the fix, and every wrong fix that the tests know, each in a namespace container
+(docker or podman where a lab limits memory).
 What is kept is plain: transcripts, Markdown tables, pictures (SVG), and recording.json, which says with what and from
 what it was made. A test fails when one of those has changed since.
 """

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
@@ -59,7 +60,9 @@ class Probe:
             try:
                 return original_next(iterator)
             finally:
-                self._waited += time.monotonic() - start
+                # A thread that loads ahead waits so that the loop need not.
+                if threading.current_thread() is threading.main_thread():
+                    self._waited += time.monotonic() - start
 
         def shutdown_workers(iterator: Any) -> None:
             # All work is done and every worker still has what it has come to hold.

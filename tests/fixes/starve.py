@@ -12,6 +12,20 @@ BY_THREADS = """\
 
     def __getitem__"""
 
+LOAD_AHEAD = """\
+    import queue
+    import threading
+
+    ready: queue.Queue = queue.Queue(maxsize=2)
+
+    def load() -> None:
+        for batch in loader:
+            ready.put(batch)
+        ready.put(None)
+
+    threading.Thread(target=load, daemon=True).start()
+    for images, indices in iter(ready.get, None):
+"""
 WRONG = [
     Fix(
         "starve",
@@ -30,6 +44,11 @@ WRONG = [
 ]
 
 RIGHT = [
+    Fix(
+        "starve",
+        "a thread that loads ahead, eight images at a time",
+        (("    for images, indices in loader:\n", LOAD_AHEAD), ("    def __getitem__", BY_THREADS)),
+    ),
     Fix("starve", "two workers", ((RETURN_STORE, RETURN_STORE.replace("num_workers=0", "num_workers=2")),)),
     Fix(
         "starve",
