@@ -13,6 +13,7 @@ LABS: dict[str, Lab] = {
             samples=32,
             workers=4,
             epochs=2,
+            patient=True,
             control=Control("2 GB of shared memory", limits={"shm": 2 << 30}),
             advice="keep the cache as uint8, size it by what is free in /dev/shm, and reserve it at the start",
             at_home="see df -h /dev/shm; start the container with --shm-size=2g (compose: shm_size), or need less",
@@ -62,8 +63,8 @@ LABS: dict[str, Lab] = {
             goal="count the threads that workers bring with them, and leave as many as there are CPUs",
             hints=(
                 "Nothing fails. Look at the number of threads of a worker, and at the number of CPUs.",
-                "OpenCV keeps a pool of threads in every process, as large as the machine it thinks it is on. The "
-                "workers are parallel already.",
+                "OpenCV keeps a pool of threads in every process, one for each CPU that it may use. The workers are "
+                "parallel already.",
                 "cv2.setNumThreads(0) in a worker_init_fn: it has to be called in each worker.",
             ),
             minutes=20,
@@ -121,6 +122,7 @@ LABS: dict[str, Lab] = {
             findings=("shm-full",),
             samples=96,
             workers=2,
+            patient=True,
             control=Control("2 GB of shared memory", limits={"shm": 2 << 30}),
             advice="send bytes and make floats after the journey, in batches that fit: a budget for what is in flight",
             at_home="--shm-size, or fewer bytes: batch bytes x (num_workers x prefetch_factor + 2) must fit",
@@ -142,6 +144,7 @@ LABS: dict[str, Lab] = {
             findings=("stalled",),
             samples=96,
             workers=2,
+            patient=True,
             control=Control("2 GB of shared memory", limits={"shm": 2 << 30}),
             advice="torch's own collate inside yours, a budget for what is in flight, and a timeout",
             at_home="look at stderr, and give the loader a timeout: then it says that it waits for nothing",
@@ -184,14 +187,15 @@ LABS: dict[str, Lab] = {
             any_start_method=True,
             control=Control("workers started with forkserver", limits={"start_method": "forkserver"}),
             advice="no threads before the workers, or workers that are not forked",
-            at_home="py-spy dump --pid WORKER shows the lock; start threads after the workers, or use forkserver",
+            at_home="see the lock with py-spy dump --pid WORKER; use forkserver, or fork before there are threads",
             goal="read the stack of a worker that waits for a lock, and say who holds it",
             hints=(
                 "Each worker stands at the same line. Which lock is it, and who holds it?",
                 "fork copies the memory of the parent, a held lock among it, and only one of its threads: the one "
                 "that called fork. The thread that would release the lock does not exist in the worker.",
-                "Start threads after the workers, or start the workers with forkserver, which forks them from a "
-                "process that has no such thread.",
+                "Start the workers with forkserver, which forks them from a process that has no such thread. Or start "
+                "the thread when the workers are there, and keep them with persistent_workers: else each epoch forks "
+                "anew.",
             ),
             minutes=20,
             difficulty=3,
@@ -205,7 +209,7 @@ LABS: dict[str, Lab] = {
             limits=Limits(open_files=256),
             control=Control("1024 open files", limits={"open_files": 1024}),
             advice="keep a copy (clone), not a view of the batch",
-            at_home="ls /proc/PID/fd | wc -l while it runs; clone what you keep",
+            at_home="count with ls /proc/PID/fd | wc -l while it runs, and clone what you keep",
             goal="say what a tensor that came from a worker holds on to, and keep only what you need of it",
             hints=(
                 "Count the files that the main process has open, batch by batch.",
@@ -226,7 +230,7 @@ LABS: dict[str, Lab] = {
             # 30 of 77. More would leave whole batches with nothing in them, which raises in most programs by accident.
             must_stop_with={"UNREADABLE": 30},
             advice="leave it out, count it and name it, and stop only when there are too many",
-            at_home="find such files before the training: read each of them once",
+            at_home="read each file once before you train; half a JPEG is decoded all the same, with a grey rest",
             goal="keep one bad file from ending an epoch, without hiding it",
             hints=(
                 "Which file is it, and how many samples did not come because of it?",
@@ -244,7 +248,8 @@ LABS: dict[str, Lab] = {
             findings=("lost", "wrong-content"),
             samples=500,
             workers=4,
-            control=Control("one worker", constants={"NUM_WORKERS": 1}, workers=1),
+            epochs=2,
+            control=Control("one worker, for one epoch", constants={"NUM_WORKERS": 1}, workers=1, epochs=1),
             advice="open the file in each worker, and divide the records",
             at_home="open files, and anything else with a position or a session, in the worker",
             goal="say what forked workers share, and open what has a position in the worker that uses it",
@@ -264,6 +269,7 @@ LABS: dict[str, Lab] = {
             findings=("unpicklable",),
             samples=48,
             workers=2,
+            epochs=2,
             limits=Limits(start_method="forkserver"),
             control=Control("workers started with fork", limits={"start_method": "fork"}),
             advice="read what you need once, close the connection, and send plain arrays",
@@ -365,7 +371,7 @@ LABS: dict[str, Lab] = {
             at_home="give the loader a collate_fn that pads and masks; measure how much of a batch is padding",
             goal="write a collate_fn that pads and masks, and say how much padding it costs",
             hints=(
-                "Which shapes does the message name, and who wants them to be equal?",
+                "Which sizes does the message name, and who wants them to be equal?",
                 "torch.stack needs rows of one length. Something has to fill the short ones, and the model has to "
                 "be told what is filling.",
                 "A collate_fn with torch.nn.utils.rnn.pad_sequence, and a mask that is True for words; then "
@@ -380,6 +386,7 @@ LABS: dict[str, Lab] = {
             findings=("raised",),
             samples=49,
             workers=2,
+            epochs=4,
             may_drop=1,
             validation={"TRAINING": False},
             control=Control("batches of 7, which leave no rest", constants={"BATCH_SIZE": 7}),

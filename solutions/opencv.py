@@ -1,9 +1,9 @@
 """Workers that turn photographs with OpenCV, each with as many threads as a 64-core host has cores, on 2 CPUs.
 
-Symptom: every CPU is busy and loading is slow; more workers make it slower. Nothing is raised.
-Cause:   OpenCV starts a pool of threads in every worker, for all the CPUs it believes it has; torch limits only its
-         own threads. Two workers that take the machine for one with 64 cores are 128 threads, taking turns on 2 CPUs.
-         (The big host is played by the variable OPENCV_FOR_THREADS_NUM=64, which the lab's container sets.)
+Symptom: every CPU is busy, and much of it with changing from one thread to another. Nothing is raised.
+Cause:   OpenCV starts a pool of threads in every worker, for all CPUs that it may use; torch limits only its own.
+         On a host with 64 cores, in a container that has a share of them and no quota, two workers are 128 threads.
+         Here OPENCV_FOR_THREADS_NUM=64 plays that host, and the 128 threads take turns on 2 CPUs.
 Run:     nox -s lab-opencv (crowded), nox -s fix-opencv (calm), nox -s check-opencv -- my_attempt.py
 """
 

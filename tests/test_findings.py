@@ -54,6 +54,19 @@ def sampled(threads: int, pid: int = 5) -> dict[str, Any]:
     return h.event("sample", processes={str(pid): {"threads": threads, "rss": 1}})
 
 
+def dropping(*ids: int) -> Events:
+    """An epoch for each of these samples, which does not come in it."""
+    return [
+        event
+        for epoch, dropped in enumerate(ids)
+        for event in (
+            h.batch([id for id in range(2) if id != dropped], 0, epoch),
+            h.batch([id for id in range(2, 4) if id != dropped], 1, epoch),
+            h.epoch_end(epoch),
+        )
+    ]
+
+
 def memory(kills: int) -> dict[str, int]:
     return {"limit": 1 << 30, "peak": 1 << 30, "kills": kills}
 
@@ -103,7 +116,10 @@ TRIPS: dict[str, list[Events]] = {
         [*ALL, *END, *in_part("hopeless", h.event("stall", seconds=5.0, stacks=[]))],
     ],
     "duplicated": [[*UP, h.batch([0, 1], 0), h.batch([2, 3, 3], 1), *END]],
-    "lost": [[*UP, h.batch([0, 1], 0), h.batch([2], 1), *END]],
+    "lost": [
+        [*UP, h.batch([0, 1], 0), h.batch([2], 1), *END],
+        [h.run_event(may_drop=1), *UP[1:], *dropping(3, 3, 3, 3), *h.done()],  # always the same
+    ],
     "wrong-content": [
         [*UP, h.batch([0, 1], 0), h.batch([2, 3], 1), h.batch([7], 1), *END],
         [h.run_event(signatures={"0": ["1/integer/10"]}), *ALL[1:], *END],
@@ -180,7 +196,11 @@ DOES_NOT_TRIP: dict[str, list[Events]] = {
     ],
     "raised": [[*UP, dead(-7, 100), *h.done()], [*UP, dead(-9, 0), *h.done()]],
     "goes-on": [[*ALL, *END, *in_part("hopeless", h.batch([0, 1], 0), h.error())], [*ALL, *END]],
-    "lost": [[*UP, h.batch([0, 1], 0), h.error(), *h.done()]],
+    "lost": [
+        [*UP, h.batch([0, 1], 0), h.error(), *h.done()],
+        [h.run_event(may_drop=1), *UP[1:], *dropping(3, 3, 3, 0), *h.done()],
+        [h.run_event(may_drop=1), *UP[1:], *dropping(3, 3, 3), *h.done()],
+    ],
     "wrong-content": [[h.run_event(signatures={"0": ["1/float/04"]}), *ALL[1:], *END]],
     "thrown-away": [[*ALL, h.epoch_end(handed_over=4), *h.done()]],
     "same-draws": [

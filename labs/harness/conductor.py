@@ -136,7 +136,7 @@ def conduct(plan: dict[str, Any], report: Reporter, rank: int = 0) -> None:
 
     report("start", torch=torch.__version__, python=sys.version.split()[0])
     multiprocessing.set_start_method(plan["start_method"])
-    probe = Probe(report, rank)
+    probe = Probe(report, rank, plan["patient"])
     loader: Any = None
 
     def attempt() -> BaseException | None:

@@ -24,6 +24,7 @@ class Control:
     constants: dict[str, Any] = field(default_factory=dict)
     workers: int | None = None
     ranks: int | None = None
+    epochs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Lab:
     random_content: bool = False  # every sample is meant to be new, and a run to be repeatable with torch.manual_seed
     any_start_method: bool = False  # another way to start workers is a fix here, and not a way out
     beside_fix: bool = False  # what runs is measured against the fix, in the same container
+    patient: bool = False  # before each step the loop waits until as much is under way as there can be
     ranks: int = 0  # processes that train together, started by torchrun; 0: one, started as usual
     batch_size: int = 1  # the job is to be done in batches of at least half of this, on average
     worker_memory: int | None = None  # bytes that a worker may hold of its own
@@ -72,9 +74,9 @@ class Lab:
         control = self.control if role == "control" else None
         return {
             "ids": list(range(self.samples)),
-            "epochs": self.epochs,
-            "workers": self.workers if control is None or control.workers is None else control.workers,
-            "ranks": self.ranks_in(role) or 1,
+            "epochs": self.in_role(role, "epochs"),
+            "workers": self.in_role(role, "workers"),
+            "ranks": self.in_role(role, "ranks") or 1,
             "start_method": None if self.any_start_method else start_method,
             "must_stop_with": self.must_stop_with,
             "content": "random" if self.random_content else "fixed",
@@ -85,8 +87,11 @@ class Lab:
             "signatures": contents().get(self.name, {}),
         }
 
-    def ranks_in(self, role: str) -> int:
-        return self.control.ranks if role == "control" and self.control.ranks is not None else self.ranks
+    def in_role(self, role: str, name: str) -> int:
+        """How many workers, ranks or epochs there are: the control may have other numbers."""
+        other = getattr(self.control, name) if role == "control" else None
+        number: int = getattr(self, name) if other is None else other
+        return number
 
 
 @cache

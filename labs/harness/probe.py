@@ -15,7 +15,7 @@ from labs.harness.proc import own_memory
 class Probe:
     """Sees each iterator of worker processes that torch makes, and which worker each batch comes from."""
 
-    def __init__(self, report: Callable[..., None], rank: int = 0) -> None:
+    def __init__(self, report: Callable[..., None], rank: int = 0, patient: bool = False) -> None:
         from torch.utils.data import dataloader
 
         self.workers: list[Any] = []
@@ -58,6 +58,8 @@ class Probe:
         def next_batch(iterator: Any) -> Any:
             start = time.monotonic()
             try:
+                if patient:
+                    wait_until_all_is_done(iterator)
                 return original_next(iterator)
             finally:
                 # A thread that loads ahead waits so that the loop need not.
@@ -110,3 +112,17 @@ class Probe:
             return len(os.listdir(f"/proc/{self.workers[worker].pid}/task"))
         except FileNotFoundError:
             return None
+
+
+def wait_until_all_is_done(iterator: Any, seconds: float = 1.0) -> None:
+    """As a slow loop would: every worker has done all it was asked for, and all of that waits to be taken.
+
+    A fix that holds only because the loop is fast holds by luck. Where a batch was lost on its way there is nothing to
+    wait for, so there is an end to it.
+    """
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        queue = getattr(iterator, "_worker_result_queue", None)
+        if queue is None or queue.qsize() >= iterator._tasks_outstanding:
+            return
+        time.sleep(0.002)

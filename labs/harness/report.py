@@ -146,7 +146,7 @@ def write(page: Page, verdict: Verdict, lab: Lab, folder: Path) -> None:
         page.table([row for finding in verdict.findings for row in finding.evidence] or health(history))
         show_shared_memory(page, history)
         show_messages(page, verdict)
-    if history.run["role"] == "failure":
+    if history.run["role"] == "failure" and verdict.verdict == REPRODUCED:
         page.heading("Why")
         page.say(cause(lab))
         page.heading("In a job of your own")
@@ -178,7 +178,9 @@ def cause(lab: Lab) -> str:
 
 
 def sentence(text: str) -> str:
-    return text[:1].upper() + text[1:].rstrip(".") + "."
+    first = text.split(maxsplit=1)[0] if text else ""
+    begun = text[:1].upper() + text[1:] if first.isalpha() else text  # cv2.imread is not Cv2.imread
+    return begun if begun.endswith((".", ".)")) else f"{begun}."
 
 
 def show_messages(page: Page, verdict: Verdict) -> None:

@@ -62,8 +62,9 @@ def describe(request: Request, backend: Backend) -> tuple[Event, dict[str, Any]]
         "program": str(program),
         "constants": control.constants if control else {},
         "start_method": limits.start_method,
-        "epochs": lab.epochs,
-        "ranks": lab.ranks_in(role),
+        "epochs": lab.in_role(role, "epochs"),
+        "ranks": lab.in_role(role, "ranks"),
+        "patient": lab.patient,
         "seed": secrets.randbelow(1 << 31),
     }
     parts = [("subject", part)]

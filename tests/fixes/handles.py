@@ -8,6 +8,12 @@ OPEN = 'self.file = path.open("rb")'
 WRONG = [
     Fix(
         "handles",
+        "no buffer: every record is whole in the first epoch, and the second is empty",
+        ((OPEN, 'self.file = path.open("rb", buffering=0)'),),
+        ("lost",),
+    ),
+    Fix(
+        "handles",
         "a lock around the read: what is torn is what has been read ahead",
         (
             (

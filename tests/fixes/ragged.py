@@ -2,7 +2,7 @@
 
 from tests.fixes.fix import Fix
 
-RETURN_SENTENCES = "return DataLoader(Sentences(), batch_size=BATCH_SIZE, num_workers=NUM_WORKERS, shuffle=True)"
+RETURN_SENTENCES = "return DataLoader(Sentences(), batch_size=BATCH_SIZE, num_workers=NUM_WORKERS)"
 
 
 def padded(length: str) -> tuple[tuple[str, str], ...]:

@@ -16,6 +16,12 @@ LAZY = """\
 WRONG = [
     Fix(
         "sql",
+        "a connection when it is first needed, which is in __len__, in the main process",
+        ((CONNECT, ""), ("    def describe", LAZY)),
+        ("raised", "unpicklable"),
+    ),
+    Fix(
+        "sql",
         "back to fork",
         ((RETURN_LABELLED, f'{RETURN_LABELLED[:-1]}, multiprocessing_context="fork")'),),
         ("other-workers",),

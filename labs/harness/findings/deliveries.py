@@ -7,6 +7,7 @@ from labs.harness.findings.finding import Evidence, Finding, some
 from labs.harness.history import History, Sample
 
 SAME_CONTENT = 4  # steps of 255 by which a pixel may differ: decoders and conversions round differently
+MANY_EPOCHS = 4  # in which the same sample is dropped by chance once in a hundred thousand runs
 BY_CHANCE = 2  # equal draws among a few hundred are no evidence: two patches may happen to start at the same pixel
 
 
@@ -56,7 +57,22 @@ def lost(history: History) -> Finding | None:
                     Evidence("missing", some(missing), "none"),
                 ),
             )
+    always = sorted(_left_out_for_good(history))
+    if always:
+        return Finding(
+            "lost",
+            f"{len(always)} of {len(expected)} samples came in no epoch: it is always the same that is left out.",
+            (Evidence("missing in every epoch", some(always), "none"),),
+        )
     return None
+
+
+def _left_out_for_good(history: History) -> set[int]:
+    """Where a sample may be dropped: those that were, in every one of many epochs. By chance it would be another."""
+    epochs = history.finished_epochs()
+    if not history.job.get("may_drop") or len(epochs) < MANY_EPOCHS:
+        return set()
+    return set(history.job["ids"]) - {sample.id for epoch in epochs for sample in history.by_epoch.get(epoch, [])}
 
 
 def wrong_content(history: History) -> Finding | None:

@@ -8,8 +8,9 @@ from itertools import product
 from labs.harness.findings.finding import Evidence, Finding, megabytes, some
 from labs.harness.history import SUBJECT, History
 
-# Of a worker: its main thread, and the one that feeds its results into the queue. The main process has a few more
-# (torch's and OpenCV's pools, helpers of multiprocessing), so only a crowd there is worth a word.
+# Of a worker: the threads that feed its results into the queue and hand out its files; its main thread is one of a
+# pool. The main process has a few more (torch's and OpenCV's pools, helpers of multiprocessing), so only a crowd there
+# is worth a word.
 OWN_THREADS = 2
 
 
@@ -47,6 +48,8 @@ def other_workers(history: History) -> Finding | None:
         return None
     for epoch in history.finished_epochs():
         busy = {sample.worker for sample in history.by_epoch.get(epoch, [])}
+        if not busy:
+            continue  # nothing came at all: that is another finding
         started = _started(history)
         if len(busy - {None}) != wanted or None in busy or started != {wanted}:
             by_main = " and the main process" if None in busy else ""
