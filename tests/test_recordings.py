@@ -1,5 +1,9 @@
 """What the site shows of the labs is what they are and do today."""
 
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
 import pytest
 
 from docs.make import record, recording
@@ -52,3 +56,14 @@ def test_transcripts_fit_a_terminal() -> None:
     """80 columns, and no colour."""
     for path in recording.RECORDED.rglob("*.txt"):
         assert max(map(len, path.read_text().splitlines())) <= 80 and "\x1b" not in path.read_text()
+
+
+@pytest.mark.parametrize(
+    "picture", sorted(recording.RECORDED.rglob("*.svg")), ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
+def test_a_picture_can_be_read_by_everybody(picture: Path) -> None:
+    """It is well-formed, says in words what it shows, and its style is for itself alone."""
+    drawn = ElementTree.fromstring(picture.read_text())
+    assert drawn.get("role") == "img" and len(drawn.get("aria-label", "")) > 40
+    rules = re.findall(r"^([^\n{]+){", drawn.findtext("{http://www.w3.org/2000/svg}style", ""), re.M)
+    assert rules and all(rule.startswith(".run-picture ") for rule in rules)
