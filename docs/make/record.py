@@ -98,10 +98,14 @@ def run(request: Request, runs: Path) -> tuple[Verdict, Path]:
 
 
 def reject(lab: Lab, fix: Fix) -> Verdict:
-    with tempfile.TemporaryDirectory() as folder:
-        verdict, _ = run(Request(lab, "check", fix.write(Path(folder))), Path(folder))
-    if verdict.exit_code != 1:
-        raise NotAsExpected(f"the wrong fix {fix.name!r} of {lab.name} was not rejected")
+    """Judge a wrong fix, under the name of the lab's own program: that name may be in a message."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # an engine's user is somebody else
+        program = fix.write(folder).rename(folder / lab.program.name)
+        verdict, _ = run(Request(lab, "check", program), folder)
+    if verdict.exit_code != NOT_AS_EXPECTED or not {one.id for one in verdict.findings} & set(fix.rejected_for):
+        raise NotAsExpected(f"the wrong fix {fix.name!r} was not rejected for {', '.join(fix.rejected_for)}")
     return verdict
 
 
