@@ -26,11 +26,16 @@ def test_a_recording_is_of_the_programs_as_they_are(lab: str) -> None:
 def test_a_transcript_is_what_a_run_prints(
     experiment: Experiment, monkeypatch: pytest.MonkeyPatch, lab: str, role: str
 ) -> None:
-    """All but the numbers, in a run of today."""
+    """All but the numbers, and the message where there are several, in a run of today."""
     monkeypatch.chdir(ROOT)
     printed = transcript(experiment(lab, role), LABS[lab], ROOT / "runs" / lab / "today")
     recorded = (recording.folder(LABS[lab]) / f"{role}.txt").read_text()
-    assert recording.shape(printed) == recording.shape(recorded)
+    assert without_message(recording.shape(printed)) == without_message(recording.shape(recorded))
+
+
+def without_message(transcript: str) -> str:
+    """Which message comes may depend on how the samples were shuffled."""
+    return re.sub(r"In its own words .*? (Why|Where) ", "", transcript)
 
 
 def test_recordings_stay_small() -> None:

@@ -30,6 +30,7 @@ from labs.harness.run import Request, once
 from labs.harness.verdict import CANNOT_RUN, NOT_AS_EXPECTED, WRONG_USAGE, Verdict
 from tests.fixes import RIGHT, WRONG, Fix
 
+MORE_LOOKS = 5  # which of two messages comes may depend on how the samples were shuffled
 # torch says this wherever there are fewer CPUs than workers, healthy or not.
 NOISE = ("This DataLoader will create",)
 
@@ -74,6 +75,10 @@ def record(lab: Lab) -> None:
         if picture.tells(failure.history):
             files[f"{picture.name}.svg"] = picture.draw(failure.history, fix.history)
     messages = dict.fromkeys(said_by_torch(failure.history), "the lab")
+    for _ in range(MORE_LOOKS if failure.history.first("error") else 0):
+        for text in said_by_torch(run(Request(lab, "failure"), ROOT / "runs")[0].history):
+            if recording.shape(text) not in map(recording.shape, messages):
+                messages[text] = "the lab"
     for name, verdict in rejections:
         for text in said_by_torch(verdict.history):
             if recording.shape(text) not in map(recording.shape, messages):
