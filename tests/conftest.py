@@ -68,10 +68,12 @@ def nothing_left() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One engine serves all tests that need one, so they are all run by one of the processes that run tests."""
+    """Tests that share what is dear, an engine or a lab's experiment, are all run by one of the processes."""
     for item in items:
         if {"docker", "podman", "chosen"} & set(getattr(item, "fixturenames", ())) or "oom" in item.name:
             item.add_marker(pytest.mark.xdist_group("engine"))
+        elif "experiment" in getattr(item, "fixturenames", ()) and hasattr(item, "callspec"):
+            item.add_marker(pytest.mark.xdist_group(f"experiment {item.callspec.params.get('lab')}"))
 
 
 def fitting(request: Request, fixtures: pytest.FixtureRequest) -> Backend:

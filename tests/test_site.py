@@ -19,12 +19,15 @@ from docs.make import recording
 from labs.catalog import LABS
 from labs.harness.limits import ROOT
 
+# One browser and one build for all of them, where tests run side by side.
+pytestmark = pytest.mark.xdist_group("site")
+
 CHROMIUM = shutil.which("chromium")
 DOCS = ROOT / "docs"
 PAGES = sorted(
     path.relative_to(DOCS).with_suffix(".html").as_posix()
     for path in DOCS.rglob("*.md")
-    if path.relative_to(DOCS).parts[0] not in ("fragments", "recorded", "make")
+    if path.relative_to(DOCS).parts[0] not in ("fragments", "recorded", "make") and not path.name.startswith("_")
 )
 SCREENS = {"phone": (390, 844), "desktop": (1280, 900)}
 SCHEMES = ("light", "dark")

@@ -90,9 +90,9 @@ def hints(lab: Lab) -> str:
 
 
 def try_it(lab: Lab) -> str:
-    program = lab.program.relative_to(ROOT).as_posix()
-    return "Try your own first. It is judged in the same container and by the same rules as ours:\n\n" + command(
-        f"cp {program} my_attempt.py", f"nox -s check-{lab.name} -- my_attempt.py"
+    return (
+        "Try your own first, in the copy that `nox -s workshop` makes. It is judged in the same container and by the "
+        "same rules as ours:\n\n" + command("nox -s workshop", f"nox -s check-{lab.name}")
     )
 
 

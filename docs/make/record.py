@@ -1,9 +1,8 @@
 """Run the labs for the site and keep what they showed: nox -s record [-- LAB ...]
 
 For each lab the failure, the control, the fix, and every wrong fix that the tests know, each in a namespace container
-(docker or podman where a lab limits memory).
-What is kept is plain: transcripts, Markdown tables, pictures (SVG), and recording.json, which says with what and from
-what it was made. A test fails when one of those has changed since.
+(for a lab that is about memory, in docker or podman). What is kept is plain: transcripts, Markdown tables, pictures
+(SVG), and recording.json, which says with what and from what it was made. A test fails when one of those has changed.
 """
 
 import datetime
@@ -17,7 +16,6 @@ import tempfile
 from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from docs.make import recording
 from docs.make.markdown import escaped, table
@@ -29,9 +27,10 @@ from labs.harness.history import History
 from labs.harness.lab import Lab
 from labs.harness.limits import ROOT, Limits, Refused
 from labs.harness.run import Request, once
-from labs.harness.verdict import Verdict
-from tests import fixes
+from labs.harness.verdict import CANNOT_RUN, NOT_AS_EXPECTED, WRONG_USAGE, Verdict
+from tests.fixes import RIGHT, WRONG, Fix
 
+MORE_LOOKS = 5  # which of two messages comes may depend on how the samples were shuffled
 # torch says this wherever there are fewer CPUs than workers, healthy or not.
 NOISE = ("This DataLoader will create",)
 
@@ -40,18 +39,16 @@ def main(names: list[str]) -> int:
     unknown = [name for name in names if name not in LABS]
     if unknown:
         print(f"loader-lab: there is no lab called {unknown[0]!r}; there are: {', '.join(LABS)}", file=sys.stderr)
-        return 2
+        return WRONG_USAGE
+    worst = 0
     for lab in [LABS[name] for name in names] or LABS.values():
         print(f"recording {lab.name}", flush=True)
         try:
             record(lab)
-        except Refused as refusal:
-            print(f"loader-lab: {refusal}", file=sys.stderr)
-            return 77
-        except NotAsExpected as surprise:
-            print(f"loader-lab: {surprise}; nothing was recorded", file=sys.stderr)
-            return 1
-    return 0
+        except (Refused, NotAsExpected) as reason:
+            print(f"loader-lab: {lab.name} is not recorded: {reason}", file=sys.stderr)
+            worst = max(worst, CANNOT_RUN if isinstance(reason, Refused) else NOT_AS_EXPECTED)
+    return worst
 
 
 class NotAsExpected(Exception):
@@ -78,6 +75,10 @@ def record(lab: Lab) -> None:
         if picture.tells(failure.history):
             files[f"{picture.name}.svg"] = picture.draw(failure.history, fix.history)
     messages = dict.fromkeys(said_by_torch(failure.history), "the lab")
+    for _ in range(MORE_LOOKS if failure.history.first("error") else 0):
+        for text in said_by_torch(run(Request(lab, "failure"), ROOT / "runs")[0].history):
+            if recording.shape(text) not in map(recording.shape, messages):
+                messages[text] = "the lab"
     for name, verdict in rejections:
         for text in said_by_torch(verdict.history):
             if recording.shape(text) not in map(recording.shape, messages):
@@ -95,16 +96,21 @@ def record(lab: Lab) -> None:
 
 
 def run(request: Request, runs: Path) -> tuple[Verdict, Path]:
-    backend = container.choose(None, request.limits)
+    # A namespace cannot limit memory: a lab that is about it needs an engine.
+    backend = container.choose("namespace" if request.limits.memory is None else None, request.limits)
     backend.prepare()
     return once(request, backend, runs)
 
 
-def reject(lab: Lab, fix: Any) -> Verdict:
-    with tempfile.TemporaryDirectory() as folder:
-        verdict, _ = run(Request(lab, "check", fix.write(Path(folder))), Path(folder))
-    if verdict.exit_code != 1:
-        raise NotAsExpected(f"the wrong fix {fix.name!r} of {lab.name} was not rejected")
+def reject(lab: Lab, fix: Fix) -> Verdict:
+    """Judge a wrong fix, under the name of the lab's own program: that name may be in a message."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # an engine's user is somebody else
+        program = fix.write(folder).rename(folder / lab.program.name)
+        verdict, _ = run(Request(lab, "check", program), folder)
+    if verdict.exit_code != NOT_AS_EXPECTED or not {one.id for one in verdict.findings} & set(fix.rejected_for):
+        raise NotAsExpected(f"the wrong fix {fix.name!r} was not rejected for {', '.join(fix.rejected_for)}")
     return verdict
 
 
@@ -167,12 +173,12 @@ def versions(history: History) -> dict[str, str]:
     }
 
 
-def wrong_fixes(lab: Lab) -> list[Any]:
-    return [fix for fix in fixes.WRONG if fix.lab == lab.name]
+def wrong_fixes(lab: Lab) -> list[Fix]:
+    return [fix for fix in WRONG if fix.lab == lab.name]
 
 
-def right_fixes(lab: Lab) -> list[Any]:
-    return [fix for fix in fixes.RIGHT if fix.lab == lab.name]
+def right_fixes(lab: Lab) -> list[Fix]:
+    return [fix for fix in RIGHT if fix.lab == lab.name]
 
 
 def made_from(lab: Lab) -> dict[str, str]:

@@ -15,7 +15,7 @@ def tells(failure: History) -> bool:
 
 
 def draw(failure: History, fix: History) -> str:
-    workers = len((failure.first("workers") or {"pids": [0]})["pids"])
+    workers = len(failure.worker_pids())
     height = 74 + ROW * workers
     says = f"Which worker delivered which sample in the first epoch. Broken: {summary(failure)} Fixed: {summary(fix)}"
     body = [*panel("broken", failure, workers, 0), *panel("fixed", fix, workers, height)]

@@ -30,7 +30,7 @@ def draw(failure: History, fix: History) -> str:
 
 def most_threads(history: History) -> list[int]:
     """Of each worker, at any moment at which somebody looked or a batch came."""
-    pids = (history.first("workers") or {"pids": []})["pids"]
+    pids = history.worker_pids()
     most = [0] * len(pids)
     for sample in history.all("sample"):
         for number, pid in enumerate(pids):
