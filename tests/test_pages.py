@@ -13,7 +13,7 @@ from labs.harness.limits import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] not in ("fragments", "recorded"))
-LAB_PAGES = sorted((DOCS / "labs").glob("*.md"))
+LAB_PAGES = sorted((DOCS / "labs").glob("[!_]*.md"))  # _sql-postgres.md is a part of a page
 ORDER = [
     "Predict",
     "Run",
