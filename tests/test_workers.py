@@ -163,3 +163,17 @@ def test_drop_last_counts_for_each_worker_of_a_stream() -> None:
         )
         arrived.append(sum(len(batch) for batch in made))
     assert arrived == [96, 96, 64, 0]
+
+
+def test_samples_of_different_lengths_have_two_messages_in_a_worker() -> None:
+    """If the first is longer than the average, torch speaks of storage and not of sizes; with no worker, never."""
+
+    def said(*lengths: int, workers: int) -> str:
+        with pytest.raises(RuntimeError) as raised:
+            next(iter(DataLoader([torch.zeros(n) for n in lengths], batch_size=3, num_workers=workers)))  # type: ignore[arg-type]
+        return str(raised.value)
+
+    sizes, storage = "stack expects each tensor to be equal size", "Trying to resize storage that is not resizable"
+    assert storage in said(9, 2, 3, workers=1)
+    assert sizes in said(2, 3, 9, workers=1)
+    assert sizes in said(9, 2, 3, workers=0)
