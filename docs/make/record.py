@@ -1,27 +1,25 @@
-"""Run the labs for the site and keep what they showed: nox -s record [-- LAB ...]
+"""Run the labs for the site and keep what they showed: nox -s record [-- LAB ... workshop]
 
-For each lab the failure, the control, the fix, and every wrong fix that the tests know, each in a namespace container (docker or
-podman where a lab limits memory).
+For each lab the failure, the control, the fix, and every wrong fix that the tests know, each in a namespace container
+(docker or podman where a lab limits memory).
 What is kept is plain: transcripts, Markdown tables, pictures (SVG), and recording.json, which says with what and from
 what it was made. A test fails when one of those has changed since.
 """
 
 import datetime
-import hashlib
 import json
 import re
-import shutil
 import sys
-import sysconfig
 import tempfile
 from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from docs.make import recording
+from docs.make import record_workshop, recording
 from docs.make.markdown import escaped, table
 from docs.make.pictures import PICTURES
+from docs.make.recording import NotAsExpected, digest, keep
 from docs.make.transcript import transcript
 from labs.catalog import LABS
 from labs.harness import container
@@ -37,8 +35,6 @@ NOISE = ("This DataLoader will create",)
 
 
 def main(names: list[str]) -> int:
-    from docs.make import record_workshop  # which is made with this module
-
     known = [*LABS, record_workshop.NAME]
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -55,10 +51,6 @@ def main(names: list[str]) -> int:
             print(f"loader-lab: {surprise}; nothing was recorded", file=sys.stderr)
             return 1
     return 0
-
-
-class NotAsExpected(Exception):
-    """A run went otherwise than the site says: not to be recorded."""
 
 
 def record(lab: Lab) -> None:
@@ -109,21 +101,6 @@ def reject(lab: Lab, fix: Any) -> Verdict:
     if verdict.exit_code != 1:
         raise NotAsExpected(f"the wrong fix {fix.name!r} of {lab.name} was not rejected")
     return verdict
-
-
-def keep(folder: Path, files: dict[str, str]) -> None:
-    """Replace what was recorded before, all at once: a recording is of one day."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for name, text in files.items():
-        (folder / name).write_text(without_places(text), encoding="utf-8")
-
-
-def without_places(text: str) -> str:
-    """Where things lie on this machine is nobody's business, and means nothing to a reader."""
-    for place in (f"{sysconfig.get_path('purelib')}/", f"{sys.base_prefix}/", f"{ROOT}/"):
-        text = text.replace(place, "")
-    return re.sub(r"/tmp/[\w./-]*/(?=[\w-]+\.\w+)", "", text)
 
 
 def evidence(verdict: Verdict) -> str:
@@ -195,10 +172,6 @@ def made_from(lab: Lab) -> dict[str, str]:
         "the wrong fixes in tests/": digest(json.dumps([[fix.name, fix.edits] for fix in wrong_fixes(lab)])),
         "the right fixes in tests/": digest(json.dumps([fix.name for fix in right_fixes(lab)])),
     }
-
-
-def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 if __name__ == "__main__":

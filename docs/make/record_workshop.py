@@ -1,21 +1,21 @@
 """Go through the exercise loop as a learner would, and keep what it printed: nox -s record -- workshop
 
 One exercise: what there is to do, an attempt that is still broken, a hint, and one that holds; then a mystery, and the
-reports of three learners put together.
+reports of two learners put together.
 """
 
+import contextlib
 import datetime
-import hashlib
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from docs.make import record, recording
+from docs.make import recording
 from labs.catalog import LABS
 from labs.harness.limits import ROOT
 from labs.workshop import mystery
@@ -45,7 +45,9 @@ class Learner:
             command, cwd=ROOT, env={**os.environ, **own}, capture_output=True, text=True, stdin=subprocess.DEVNULL
         )
         if done.returncode != code:
-            raise record.NotAsExpected(f"{' '.join(arguments) or module} ended with {done.returncode}: {done.stderr}")
+            raise recording.NotAsExpected(
+                f"{' '.join(arguments) or module} ended with {done.returncode}: {done.stderr}"
+            )
         shown = done.stdout.replace(f"{os.path.relpath(self.place, ROOT)}/", "").replace(f"{self.place}/", "")
         return "".join(f"{line.rstrip()}\n" for line in shown.strip("\n").splitlines())
 
@@ -60,9 +62,17 @@ class Learner:
         return "--runs", str(self.place / "runs")
 
 
-def loop(place: Path) -> dict[str, str]:
+@contextlib.contextmanager
+def somebody() -> Iterator[Learner]:
+    """In the repository, so that no path is longer than a learner's would be and breaks a line."""
+    runs = ROOT / "runs"
+    runs.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=runs) as name:
+        yield Learner(Path(name))
+
+
+def loop(learner: Learner) -> dict[str, str]:
     """All transcripts but that of the machine."""
-    learner = Learner(place)
     told = {"begin.txt": learner.types("labs.workshop")}
     learner.mends(BROKEN)
     told["still-broken.txt"] = learner.checks(code=1)
@@ -77,12 +87,12 @@ def loop(place: Path) -> dict[str, str]:
 
 
 def together(learner: Learner) -> str:
-    """One learner has solved an exercise, one has not begun, and one file is no report."""
+    """One learner has solved an exercise, the other has not begun."""
     folder = learner.place / "reports"
     folder.mkdir()
-    (folder / "desk-1.json").write_text(learner.types("labs.workshop", "--report", "--name", "desk 1"))
-    (learner.place / "desk-2").mkdir()
-    (folder / "desk-2.json").write_text(Learner(learner.place / "desk-2").types("labs.workshop", "--report"))
+    for number, each in enumerate((learner, Learner(learner.place / "another")), 1):
+        report = each.types("labs.workshop", "--report", "--name", f"desk {number}")
+        (folder / f"desk-{number}.json").write_text(report)
     return learner.types(
         "labs.workshop", "--together", *map(str, sorted(folder.iterdir())), "--page", str(folder / "class.html")
     )
@@ -97,20 +107,13 @@ def seed() -> int:
 
 
 def write() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        place = Path(name).resolve()
-        files = loop(place)
-        files[READY] = Learner(place).types("labs.workshop.ready", "--runs", str(place / "runs"))
+    with somebody() as learner:
+        files = {**loop(learner), READY: learner.types("labs.workshop.ready", *learner.runs)}
     facts = {"recorded": datetime.date.today().isoformat(), "made_from": made_from()}
-    record.keep(FOLDER, {**files, "recording.json": json.dumps(facts, indent=2) + "\n"})
+    recording.keep(FOLDER, {**files, "recording.json": json.dumps(facts, indent=2) + "\n"})
 
 
 def made_from() -> dict[str, str]:
     """What a run of today is not compared with: the check of the machine."""
     path = ROOT / "labs" / "workshop" / "ready.py"
-    return {path.relative_to(ROOT).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()}
-
-
-def shape(text: str) -> str:
-    """Without what differs from run to run, and from day to day."""
-    return re.sub(r"\d{4}-\d\d-\d\dT\S+", "", recording.shape(text))
+    return {path.relative_to(ROOT).as_posix(): recording.digest(path.read_text())}
