@@ -36,9 +36,9 @@ def goals() -> str:
     """What a participant can do afterwards, by what a person sees of the failure."""
     single = [lab for lab in in_order() if not lab.combines]
     groups = {title: [lab for lab in single if agenda.kind(lab) == kind] for kind, title in GROUPS.items()}
-    groups["At the end"] = [lab for lab in in_order() if lab.combines]
+    groups["When there are several at once"] = [lab for lab in in_order() if lab.combines]
     return "\n".join(
-        f"**{title}**, you can\n\n" + "".join(f"- {escaped(lab.goal)} ({linked(lab, '../')}),\n" for lab in labs)
+        f"**{title}**, you can\n\n" + "".join(f"- {escaped(lab.goal)} ({linked(lab, '../')})\n" for lab in labs)
         for title, labs in groups.items()
     )
 
