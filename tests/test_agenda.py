@@ -21,6 +21,7 @@ def faults(format: Format, items: list[Item]) -> set[str]:
     told = {
         "too long": agenda.length(items) > format.minutes,
         "no such lab": any(LABS.get(lab.name) is not lab for lab in labs),
+        "not for every machine": any(lab.limits.memory for lab in labs),
         "a lab twice": len({lab.name for lab in labs}) < len(labs),
         "does not begin with the easiest": not single or single[0].name != order[0],
         "not from easy to hard": places != sorted(places),
@@ -73,6 +74,7 @@ def test_every_kind_of_failure_is_in_half_a_day() -> None:
     [
         ("too long", lambda items: [*items, agenda.DEBRIEF, agenda.DEBRIEF, agenda.DEBRIEF, agenda.DEBRIEF]),
         ("no such lab", lambda items: [swapped(item) for item in items]),
+        ("not for every machine", lambda items: [*items, agenda.exercise(LABS["oom"], "Exercise")]),
         ("a lab twice", lambda items: [*items, items[1]]),
         ("does not begin with the easiest", lambda items: items[2:]),
         ("not from easy to hard", lambda items: items[::-1]),
