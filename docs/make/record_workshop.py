@@ -8,10 +8,12 @@ import contextlib
 import datetime
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from labs.harness.limits import ROOT
 from labs.workshop import mystery
 from tests import fixes
 
-NAME = "workshop"
+NAME = recording.WORKSHOP
 FOLDER = recording.RECORDED / NAME
 LAB = LABS["pickle"]
 # Fixes that the tests know, so that what is shown stays true.
@@ -109,8 +111,18 @@ def seed() -> int:
 def write() -> None:
     with somebody() as learner:
         files = {**loop(learner), READY: learner.types("labs.workshop.ready", *learner.runs)}
-    facts = {"recorded": datetime.date.today().isoformat(), "made_from": made_from()}
+    facts = {"recorded": datetime.date.today().isoformat(), "versions": versions(), "made_from": made_from()}
     recording.keep(FOLDER, {**files, "recording.json": json.dumps(facts, indent=2) + "\n"})
+
+
+def versions() -> dict[str, str]:
+    return {
+        "python": platform.python_version(),
+        "torch": version("torch"),
+        "numpy": version("numpy"),
+        "opencv": version("opencv-python-headless"),
+        "kernel": platform.release().partition("-")[0],
+    }
 
 
 def made_from() -> dict[str, str]:

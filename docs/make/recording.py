@@ -14,6 +14,7 @@ from labs.harness.limits import ROOT
 
 RECORDED = ROOT / "docs" / "recorded"
 ROLES = ("failure", "control", "fix")
+WORKSHOP = "workshop"  # not a lab: the exercise loop
 
 
 class NotAsExpected(Exception):
@@ -25,7 +26,11 @@ def folder(lab: Lab) -> Path:
 
 
 def load(lab: Lab) -> dict[str, Any]:
-    read: dict[str, Any] = json.loads((folder(lab) / "recording.json").read_text())
+    return load_from(folder(lab))
+
+
+def load_from(folder: Path) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((folder / "recording.json").read_text())
     return read
 
 

@@ -4,8 +4,8 @@ import re
 import textwrap
 from itertools import count
 
-from docs.make import agenda
-from docs.make.fragments import FRAGMENTS, LEVELS, linked, put
+from docs.make import agenda, recording
+from docs.make.fragments import FRAGMENTS, LEVELS, linked, put, recorded_with
 from docs.make.markdown import escaped, indented, table
 from labs.catalog import LABS
 from labs.harness.lab import Lab
@@ -30,6 +30,7 @@ def write() -> None:
     put(FOLDER / "goals.md", goals())
     put(FOLDER / "notes.md", notes())
     put(FOLDER / "mysteries.md", mysteries())
+    put(FOLDER / "recorded-with.md", recorded_with(recording.load_from(recording.RECORDED / recording.WORKSHOP)))
 
 
 def goals() -> str:
