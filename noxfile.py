@@ -140,7 +140,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(python=False, requires=["env"])
 def record(session: nox.Session) -> None:
-    """Run the labs and their fixes again for the site; -- LAB ... names some of them."""
+    """Run the labs and their fixes again for the site; -- LAB ... names some of them, workshop the exercise loop."""
     session.run(str(PYTHON), "-m", "docs.make.record", *session.posargs, external=True, **PATIENCE)
 
 

@@ -1,4 +1,7 @@
-"""The one table of labs. Sessions, tests, pages and agendas are derived from it."""
+"""The one table of labs. Sessions, tests, pages and agendas are derived from it.
+
+The order says what matters most: where there is little time, a workshop takes the first of each kind of failure.
+"""
 
 from labs.harness.lab import Control, Lab
 from labs.harness.limits import Limits

@@ -1,12 +1,13 @@
 """What the site shows of the labs is what they are and do today."""
 
+import json
 import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from docs.make import record, recording
+from docs.make import record, record_workshop, recording
 from docs.make.transcript import transcript
 from labs.catalog import LABS
 from labs.harness.limits import ROOT
@@ -38,6 +39,28 @@ def without_message(transcript: str) -> str:
     return re.sub(r"In its own words .*? (Why|Where) ", "", transcript)
 
 
+def test_the_exercise_loop_prints_what_was_recorded() -> None:
+    """All but the numbers, when somebody goes through it today; if not: nox -s record -- workshop."""
+    with record_workshop.somebody() as learner:
+        today = record_workshop.loop(learner)
+    recorded = {path.name: path.read_text() for path in record_workshop.FOLDER.glob("*.txt")}
+    assert recorded.pop(record_workshop.READY)
+    assert {name: recording.shape(text) for name, text in today.items()} == {
+        name: recording.shape(text) for name, text in recorded.items()
+    }
+
+
+def test_the_check_of_the_machine_is_the_one_that_was_recorded() -> None:
+    """Its output differs from machine to machine, so it is the program that is compared."""
+    made = json.loads((record_workshop.FOLDER / "recording.json").read_text())
+    assert made["made_from"] == record_workshop.made_from()
+
+
+def test_the_exercise_loop_is_recorded_as_if_in_the_repository() -> None:
+    """No way up out of it, whatever folder the learner had."""
+    assert [path.name for path in record_workshop.FOLDER.iterdir() if "../" in path.read_text()] == []
+
+
 def test_recordings_stay_small() -> None:
     """The repository is for reading: 3 MB for all of them, 300 KB for one file."""
     sizes = {path: path.stat().st_size for path in recording.RECORDED.rglob("*") if path.is_file()}
@@ -46,8 +69,8 @@ def test_recordings_stay_small() -> None:
 
 
 def test_no_recording_is_left_of_a_lab_that_is_gone() -> None:
-    """A folder for each lab, and no other."""
-    assert {path.name for path in recording.RECORDED.iterdir()} == set(LABS)
+    """A folder for each lab, one for the exercise loop, and no other."""
+    assert {path.name for path in recording.RECORDED.iterdir()} == {*LABS, record_workshop.NAME}
 
 
 def test_a_recording_does_not_say_where_it_was_made() -> None:

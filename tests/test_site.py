@@ -208,3 +208,20 @@ def test_the_colours_can_be_changed(visits: dict[tuple[str, str], Visit]) -> Non
     page.locator("label[title='Switch to dark']").click()
     assert page.evaluate("document.body.dataset.mdColorScheme") == "slate"
     page.evaluate("localStorage.clear()")
+
+
+@pytest.mark.parametrize("paper", ["A4", "Letter"])
+def test_the_cheat_sheet_is_one_page_on_paper(visits: dict[tuple[str, str], Visit], paper: str) -> None:
+    """Black on white from a dark screen, too; in larger letters it would be two, and another page is more."""
+    page = visits["desktop", "dark"].open("workshop/cheat-sheet.html")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.querySelector('.sheet td')).color") == "rgb(0, 0, 0)"
+    assert sheets(page, paper) == 1
+    page.add_style_tag(content=".sheet td { font-size: 14pt }")
+    assert sheets(page, paper) == 2
+    assert sheets(visits["desktop", "dark"].open("workshop/teach.html"), paper) > 2
+    page.emulate_media(media="screen")
+
+
+def sheets(page: Page, paper: str) -> int:
+    return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format=paper)))

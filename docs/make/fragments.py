@@ -7,6 +7,7 @@ import ast
 import difflib
 import shutil
 from pathlib import Path
+from typing import Any
 
 from docs.make import recording
 from docs.make.markdown import command, escaped, fence, included, indented, message, tab, table
@@ -67,7 +68,7 @@ def write() -> None:
         if (recording.folder(lab) / "recording.json").exists():
             put(folder / "messages.md", words(lab))
             put(folder / "wrong-fixes.md", wrong_fixes(lab))
-            put(folder / "recorded-with.md", recorded_with(lab))
+            put(folder / "recorded-with.md", recorded_with(recording.load(lab)))
 
 
 def put(path: Path, text: str) -> None:
@@ -152,8 +153,7 @@ def wrong_fixes(lab: Lab) -> str:
     return "\n".join([f"{included(path)}\n", *heard, holds])
 
 
-def recorded_with(lab: Lab) -> str:
-    made = recording.load(lab)
+def recorded_with(made: dict[str, Any]) -> str:
     with_ = made["versions"]
     return (
         f"Recorded on {made['recorded']} with Python {with_['python']}, torch {with_['torch']}, "

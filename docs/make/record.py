@@ -1,4 +1,4 @@
-"""Run the labs for the site and keep what they showed: nox -s record [-- LAB ...]
+"""Run the labs for the site and keep what they showed: nox -s record [-- LAB ... workshop]
 
 For each lab the failure, the control, the fix, and every wrong fix that the tests know, each in a namespace container
 (for a lab that is about memory, in docker or podman). What is kept is plain: transcripts, Markdown tables, pictures
@@ -6,20 +6,18 @@ For each lab the failure, the control, the fix, and every wrong fix that the tes
 """
 
 import datetime
-import hashlib
 import json
 import re
-import shutil
 import sys
-import sysconfig
 import tempfile
 from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
 
-from docs.make import recording
+from docs.make import record_workshop, recording
 from docs.make.markdown import escaped, table
 from docs.make.pictures import PICTURES
+from docs.make.recording import NotAsExpected, digest, keep
 from docs.make.transcript import transcript
 from labs.catalog import LABS
 from labs.harness import container
@@ -36,23 +34,20 @@ NOISE = ("This DataLoader will create",)
 
 
 def main(names: list[str]) -> int:
-    unknown = [name for name in names if name not in LABS]
+    known = [*LABS, record_workshop.NAME]
+    unknown = [name for name in names if name not in known]
     if unknown:
-        print(f"loader-lab: there is no lab called {unknown[0]!r}; there are: {', '.join(LABS)}", file=sys.stderr)
+        print(f"loader-lab: there is no lab called {unknown[0]!r}; there are: {', '.join(known)}", file=sys.stderr)
         return WRONG_USAGE
     worst = 0
-    for lab in [LABS[name] for name in names] or LABS.values():
-        print(f"recording {lab.name}", flush=True)
+    for name in names or known:
+        print(f"recording {name}", flush=True)
         try:
-            record(lab)
+            record(LABS[name]) if name in LABS else record_workshop.write()
         except (Refused, NotAsExpected) as reason:
-            print(f"loader-lab: {lab.name} is not recorded: {reason}", file=sys.stderr)
+            print(f"loader-lab: {name} is not recorded: {reason}", file=sys.stderr)
             worst = max(worst, CANNOT_RUN if isinstance(reason, Refused) else NOT_AS_EXPECTED)
     return worst
-
-
-class NotAsExpected(Exception):
-    """A run went otherwise than the site says: not to be recorded."""
 
 
 def record(lab: Lab) -> None:
@@ -112,21 +107,6 @@ def reject(lab: Lab, fix: Fix) -> Verdict:
     if verdict.exit_code != NOT_AS_EXPECTED or not {one.id for one in verdict.findings} & set(fix.rejected_for):
         raise NotAsExpected(f"the wrong fix {fix.name!r} was not rejected for {', '.join(fix.rejected_for)}")
     return verdict
-
-
-def keep(folder: Path, files: dict[str, str]) -> None:
-    """Replace what was recorded before, all at once: a recording is of one day."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for name, text in files.items():
-        (folder / name).write_text(without_places(text), encoding="utf-8")
-
-
-def without_places(text: str) -> str:
-    """Where things lie on this machine is nobody's business, and means nothing to a reader."""
-    for place in (f"{sysconfig.get_path('purelib')}/", f"{sys.base_prefix}/", f"{ROOT}/"):
-        text = text.replace(place, "")
-    return re.sub(r"/tmp/[\w./-]*/(?=[\w-]+\.\w+)", "", text)
 
 
 def evidence(verdict: Verdict) -> str:
@@ -198,10 +178,6 @@ def made_from(lab: Lab) -> dict[str, str]:
         "the wrong fixes in tests/": digest(json.dumps([[fix.name, fix.edits] for fix in wrong_fixes(lab)])),
         "the right fixes in tests/": digest(json.dumps([fix.name for fix in right_fixes(lab)])),
     }
-
-
-def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 if __name__ == "__main__":
