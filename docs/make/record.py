@@ -1,7 +1,7 @@
 """Run the labs for the site and keep what they showed: nox -s record [-- LAB ...]
 
-For each lab the failure, the control, the fix, and every wrong fix that the tests know, each in a namespace container (docker or
-podman where a lab limits memory).
+For each lab the failure, the control, the fix, every wrong fix that the tests know, and the variants of a sweep where
+there is one (sweeps.py), each in a namespace container (docker or podman where a lab limits memory).
 What is kept is plain: transcripts, Markdown tables, pictures (SVG), and recording.json, which says with what and from
 what it was made. A test fails when one of those has changed since.
 """
@@ -21,7 +21,8 @@ from typing import Any
 
 from docs.make import recording
 from docs.make.markdown import escaped, table
-from docs.make.pictures import PICTURES
+from docs.make.pictures import PICTURES, shares
+from docs.make.sweeps import SWEEPS, Sweep
 from docs.make.transcript import transcript
 from labs.catalog import LABS
 from labs.harness import container
@@ -77,6 +78,10 @@ def record(lab: Lab) -> None:
     for picture in PICTURES:
         if picture.tells(failure.history):
             files[f"{picture.name}.svg"] = picture.draw(failure.history, fix.history)
+    measured = {}
+    if sweep := SWEEPS.get(lab.name):
+        measured = {"measured": measure(lab, sweep)}
+        files[f"{sweep.picture}.svg"] = shares.draw(sweep.of_what, measured["measured"], sweep.allowed)
     messages = dict.fromkeys(said_by_torch(failure.history), "the lab")
     for name, verdict in rejections:
         for text in said_by_torch(verdict.history):
@@ -88,6 +93,7 @@ def record(lab: Lab) -> None:
         "versions": versions(failure.history),
         "messages": [{"text": text, "said_in": place} for text, place in messages.items()],
         "accepted": [fix.name for fix in right_fixes(lab)],
+        **measured,
         "made_from": made_from(lab),
     }
     files["recording.json"] = json.dumps(facts, indent=2) + "\n"
@@ -106,6 +112,21 @@ def reject(lab: Lab, fix: Any) -> Verdict:
     if verdict.exit_code != 1:
         raise NotAsExpected(f"the wrong fix {fix.name!r} of {lab.name} was not rejected")
     return verdict
+
+
+def measure(lab: Lab, sweep: Sweep) -> dict[str, float]:
+    """One number of each variant, each in a container of its own."""
+    measured = {}
+    for name, program in sweep.variants.items():
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "variant.py"
+            file.write_text(program)
+            verdict, _ = run(Request(lab, "check", file), Path(folder))
+        share = sweep.measure(verdict.history)
+        if share is None or len(verdict.history.finished_epochs()) != lab.epochs:
+            raise NotAsExpected(f"the variant {name!r} of {lab.name} did not come to its end")
+        measured[name] = round(share, 3)
+    return measured
 
 
 def keep(folder: Path, files: dict[str, str]) -> None:
@@ -185,13 +206,16 @@ def made_from(lab: Lab) -> dict[str, str]:
         "control": [lab.control.limits, lab.control.constants, lab.control.workers],
         "job": [lab.samples, lab.workers, lab.epochs, lab.findings],
     }
-    return {
+    made_from = {
         lab.program.relative_to(ROOT).as_posix(): digest(lab.program.read_text()),
         lab.solution.relative_to(ROOT).as_posix(): digest(lab.solution.read_text()),
         "the experiment in labs/catalog.py": digest(json.dumps(experiment, sort_keys=True)),
         "the wrong fixes in tests/": digest(json.dumps([[fix.name, fix.edits] for fix in wrong_fixes(lab)])),
         "the right fixes in tests/": digest(json.dumps([fix.name for fix in right_fixes(lab)])),
     }
+    if sweep := SWEEPS.get(lab.name):
+        made_from["the sweep in docs/make/sweeps.py"] = digest(json.dumps(sweep.variants))
+    return made_from
 
 
 def digest(text: str) -> str:
