@@ -9,11 +9,14 @@ what it was made. A test fails when one of those has changed since.
 import datetime
 import hashlib
 import json
+import os
 import re
 import shutil
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
@@ -107,10 +110,11 @@ def run(request: Request, runs: Path) -> tuple[Verdict, Path]:
 
 
 def reject(lab: Lab, fix: Any) -> Verdict:
-    with tempfile.TemporaryDirectory() as folder:
-        verdict, _ = run(Request(lab, "check", fix.write(Path(folder))), Path(folder))
-    if verdict.exit_code != 1:
-        raise NotAsExpected(f"the wrong fix {fix.name!r} of {lab.name} was not rejected")
+    with readable_folder() as folder:
+        verdict, _ = run(Request(lab, "check", fix.write(folder)), folder)
+    found = {finding.id for finding in verdict.findings}
+    if verdict.exit_code != 1 or not found & set(fix.rejected_for):
+        raise NotAsExpected(f"the wrong fix {fix.name!r} of {lab.name} was not rejected for what is wrong with it")
     return verdict
 
 
@@ -118,15 +122,23 @@ def measure(lab: Lab, sweep: Sweep) -> dict[str, float]:
     """One number of each variant, each in a container of its own."""
     measured = {}
     for name, program in sweep.variants.items():
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "variant.py"
+        with readable_folder() as folder:
+            file = folder / "variant.py"
             file.write_text(program)
-            verdict, _ = run(Request(lab, "check", file), Path(folder))
+            verdict, _ = run(Request(lab, "check", file), folder)
         share = sweep.measure(verdict.history)
         if share is None or len(verdict.history.finished_epochs()) != lab.epochs:
             raise NotAsExpected(f"the variant {name!r} of {lab.name} did not come to its end")
         measured[name] = round(share, 3)
     return measured
+
+
+@contextmanager
+def readable_folder() -> Iterator[Path]:
+    """A temporary one that the ordinary user in a docker container can read, too."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
 
 
 def keep(folder: Path, files: dict[str, str]) -> None:
