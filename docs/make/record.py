@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from docs.make import recording
@@ -119,18 +120,21 @@ def reject(lab: Lab, fix: Any) -> Verdict:
 
 
 def measure(lab: Lab, sweep: Sweep) -> dict[str, float]:
-    """One number of each variant, each in a container of its own."""
-    measured = {}
-    for name, program in sweep.variants.items():
+    """One number of each variant, each run in a container of its own."""
+
+    def share(name: str, program: str) -> float:
         with readable_folder() as folder:
-            file = folder / "variant.py"
-            file.write_text(program)
-            verdict, _ = run(Request(lab, "check", file), folder)
-        share = sweep.measure(verdict.history)
-        if share is None or len(verdict.history.finished_epochs()) != lab.epochs:
+            (folder / "variant.py").write_text(program)
+            verdict, _ = run(Request(lab, "check", folder / "variant.py"), folder)
+        measured = sweep.measure(verdict.history)
+        if measured is None or len(verdict.history.finished_epochs()) != lab.epochs:
             raise NotAsExpected(f"the variant {name!r} of {lab.name} did not come to its end")
-        measured[name] = round(share, 3)
-    return measured
+        return measured
+
+    return {
+        name: round(median(share(name, program) for _ in range(sweep.times)), 3)
+        for name, program in sweep.variants.items()
+    }
 
 
 @contextmanager
