@@ -1,23 +1,29 @@
 """Run the labs for the site and keep what they showed: nox -s record [-- LAB ... workshop]
 
-For each lab the failure, the control, the fix, and every wrong fix that the tests know, each in a namespace container
-(for a lab that is about memory, in docker or podman). What is kept is plain: transcripts, Markdown tables, pictures
-(SVG), and recording.json, which says with what and from what it was made. A test fails when one of those has changed.
+For each lab the failure, the control, the fix, every wrong fix that the tests know, and the variants of a sweep where
+there is one (sweeps.py), each in a namespace container (docker or podman where a lab limits memory).
+What is kept is plain: transcripts, Markdown tables, pictures (SVG), and recording.json, which says with what and from
+what it was made. A test fails when one of those has changed since.
 """
 
 import datetime
 import json
+import os
 import re
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
+from statistics import median
 
 from docs.make import record_workshop, recording
 from docs.make.markdown import escaped, table
-from docs.make.pictures import PICTURES
+from docs.make.pictures import PICTURES, shares
 from docs.make.recording import NotAsExpected, digest, keep
+from docs.make.sweeps import SWEEPS, Sweep
 from docs.make.transcript import transcript
 from labs.catalog import LABS
 from labs.harness import container
@@ -69,6 +75,10 @@ def record(lab: Lab) -> None:
     for picture in PICTURES:
         if picture.tells(failure.history):
             files[f"{picture.name}.svg"] = picture.draw(failure.history, fix.history)
+    measured = {}
+    if sweep := SWEEPS.get(lab.name):
+        measured = {"measured": measure(lab, sweep)}
+        files[f"{sweep.picture}.svg"] = shares.draw(sweep.of_what, measured["measured"], sweep.allowed)
     messages = dict.fromkeys(said_by_torch(failure.history), "the lab")
     for _ in range(MORE_LOOKS if failure.history.first("error") else 0):
         for text in said_by_torch(run(Request(lab, "failure"), ROOT / "runs")[0].history):
@@ -84,6 +94,7 @@ def record(lab: Lab) -> None:
         "versions": versions(failure.history),
         "messages": [{"text": text, "said_in": place} for text, place in messages.items()],
         "accepted": [fix.name for fix in right_fixes(lab)],
+        **measured,
         "made_from": made_from(lab),
     }
     files["recording.json"] = json.dumps(facts, indent=2) + "\n"
@@ -99,14 +110,38 @@ def run(request: Request, runs: Path) -> tuple[Verdict, Path]:
 
 def reject(lab: Lab, fix: Fix) -> Verdict:
     """Judge a wrong fix, under the name of the lab's own program: that name may be in a message."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o755)  # an engine's user is somebody else
+    with readable_folder() as folder:
         program = fix.write(folder).rename(folder / lab.program.name)
         verdict, _ = run(Request(lab, "check", program), folder)
     if verdict.exit_code != NOT_AS_EXPECTED or not {one.id for one in verdict.findings} & set(fix.rejected_for):
         raise NotAsExpected(f"the wrong fix {fix.name!r} was not rejected for {', '.join(fix.rejected_for)}")
     return verdict
+
+
+def measure(lab: Lab, sweep: Sweep) -> dict[str, float]:
+    """One number of each variant, each run in a container of its own."""
+
+    def share(name: str, program: str) -> float:
+        with readable_folder() as folder:
+            (folder / "variant.py").write_text(program)
+            verdict, _ = run(Request(lab, "check", folder / "variant.py"), folder)
+        measured = sweep.measure(verdict.history)
+        if measured is None or len(verdict.history.finished_epochs()) != lab.epochs:
+            raise NotAsExpected(f"the variant {name!r} of {lab.name} did not come to its end")
+        return measured
+
+    return {
+        name: round(median(share(name, program) for _ in range(sweep.times)), 3)
+        for name, program in sweep.variants.items()
+    }
+
+
+@contextmanager
+def readable_folder() -> Iterator[Path]:
+    """A temporary one that the ordinary user in a docker container can read, too."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
 
 
 def evidence(verdict: Verdict) -> str:
@@ -171,13 +206,16 @@ def made_from(lab: Lab) -> dict[str, str]:
         "control": [lab.control.limits, lab.control.constants, lab.control.workers],
         "job": [lab.samples, lab.workers, lab.epochs, lab.findings],
     }
-    return {
+    made_from = {
         lab.program.relative_to(ROOT).as_posix(): digest(lab.program.read_text()),
         lab.solution.relative_to(ROOT).as_posix(): digest(lab.solution.read_text()),
         "the experiment in labs/catalog.py": digest(json.dumps(experiment, sort_keys=True)),
         "the wrong fixes in tests/": digest(json.dumps([[fix.name, fix.edits] for fix in wrong_fixes(lab)])),
         "the right fixes in tests/": digest(json.dumps([fix.name for fix in right_fixes(lab)])),
     }
+    if sweep := SWEEPS.get(lab.name):
+        made_from["the sweep in docs/make/sweeps.py"] = digest(json.dumps(sweep.variants))
+    return made_from
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from docs.make.pictures import deliveries, draws, memory, shared_memory, threads
+from docs.make.pictures import deliveries, draws, shared_memory, threads, worker_memory
 from labs.harness.history import History
 
 
@@ -19,5 +19,5 @@ PICTURES = (
     Picture("deliveries", deliveries.tells, deliveries.draw),
     Picture("draws", draws.tells, draws.draw),
     Picture("threads", threads.tells, threads.draw),
-    Picture("memory", memory.tells, memory.draw),
+    Picture("worker-memory", worker_memory.tells, worker_memory.draw),
 )

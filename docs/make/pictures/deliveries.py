@@ -15,7 +15,7 @@ def tells(failure: History) -> bool:
 
 
 def draw(failure: History, fix: History) -> str:
-    workers = len(failure.worker_pids())
+    workers = len(failure.worker_pids()) or 1
     height = 74 + ROW * workers
     says = f"Which worker delivered which sample in the first epoch. Broken: {summary(failure)} Fixed: {summary(fix)}"
     body = [*panel("broken", failure, workers, 0), *panel("fixed", fix, workers, height)]
@@ -32,12 +32,18 @@ def panel(name: str, history: History, workers: int, top: float) -> Iterator[str
     yield svg.text(svg.WIDTH - svg.RIGHT, top + 14, summary(history), "right small")
     for worker in range(workers):
         y = top + 28 + ROW * worker
-        yield svg.text(svg.LEFT - 6, y + 12, f"worker {worker}", "right small")
+        yield svg.text(svg.LEFT - 6, y + 12, called(worker, workers, history), "right small")
         own = {sample.id for sample in samples if sample.worker == worker and 0 <= sample.id < len(ids)}
         yield svg.boxes(((svg.LEFT + step * id, y) for id in sorted(own)), round(max(step - 0.6, 0.8), 2), 14, style)
     yield svg.line(svg.LEFT, bottom, svg.WIDTH - svg.RIGHT, bottom)
     yield svg.text(svg.LEFT, bottom + 16, "sample 0", "small")
     yield svg.text(svg.WIDTH - svg.RIGHT, bottom + 16, f"sample {len(ids) - 1}", "right small")
+
+
+def called(worker: int, workers: int, history: History) -> str:
+    """Workers are numbered through over all ranks."""
+    of_a_rank = workers // history.job.get("ranks", 1)
+    return f"worker {worker}" if of_a_rank == workers else f"rank {worker // of_a_rank}, w {worker % of_a_rank}"
 
 
 def summary(history: History) -> str:
