@@ -357,7 +357,7 @@ LABS: dict[str, Lab] = {
                 "How long does a step take, and how long does it take to load a batch?",
                 "With num_workers=0 the batch is loaded inside next(), while the device has nothing to do. A "
                 "worker would load the next batches in the meantime.",
-                "num_workers=2: 8 images of 10 ms each by two workers are there after 40 ms, and a step takes 50.",
+                "num_workers=3: a worker makes a batch in 120 ms, three make one every 40, and a step takes 50.",
             ),
             minutes=15,
             difficulty=1,

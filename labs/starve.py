@@ -6,7 +6,7 @@ Cause:   with num_workers=0 loading and computing take turns. While a batch is l
 Run:     nox -s lab-starve (waits), nox -s fix-starve (overlaps), nox -s check-starve -- my_attempt.py
 
 The store and the device are played by a clock, so that the proportions are the same on every machine: an image takes
-10 ms to arrive, a step 50 ms to compute.
+15 ms to arrive, a step 50 ms to compute.
 """
 
 import os
@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, Dataset
 IMAGES = 160
 SIZE = 32
 BATCH_SIZE = 8
-ANSWER_SECONDS = 0.010
+ANSWER_SECONDS = 0.015
 STEP_SECONDS = 0.050
 
 

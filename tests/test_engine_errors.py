@@ -4,11 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+from labs.harness.engine import anybody_can_read
 from labs.harness.limits import ROOT
 from tests.conftest import hear_signals
 
@@ -70,3 +72,15 @@ def test_a_builder_that_ends_after_its_output_is_waited_for(tmp_path: Path) -> N
         lab_in_docker(tmp_path), cwd=ROOT, env=play(tmp_path, script), capture_output=True, text=True
     )
     assert "could not build" not in result.stderr and "could not be started" in result.stderr
+
+
+def test_a_program_that_the_containers_user_cannot_read_is_told_apart() -> None:
+    """As root we are somebody else in there, and a folder of root's alone would look like a missing module."""
+    with tempfile.TemporaryDirectory() as name:
+        program = Path(name) / "attempt.py"
+        program.write_text("")
+        assert not anybody_can_read(program)
+        os.chmod(name, 0o755)
+        assert anybody_can_read(program)
+        program.chmod(0o600)
+        assert not anybody_can_read(program)

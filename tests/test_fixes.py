@@ -1,5 +1,8 @@
 """The judge against fixes that people really try."""
 
+import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,19 +13,27 @@ from tests.conftest import Run
 from tests.fixes import RIGHT, WRONG, Fix
 
 
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that anybody can read, as the ordinary user in a docker container has to."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+
+
 @pytest.mark.parametrize("fix", WRONG, ids=str)
-def test_a_wrong_fix_is_rejected_for_the_right_reason(run: Run, tmp_path: Path, fix: Fix) -> None:
+def test_a_wrong_fix_is_rejected_for_the_right_reason(run: Run, folder: Path, fix: Fix) -> None:
     """Exit code 1, and the finding that says what is still wrong."""
-    verdict = run(fix.lab, "check", fix.write(tmp_path))
+    verdict = run(fix.lab, "check", fix.write(folder))
     print([finding.statement for finding in verdict.findings])
     assert {finding.id for finding in verdict.findings} & set(fix.rejected_for)
     assert verdict.exit_code == 1
 
 
 @pytest.mark.parametrize("fix", RIGHT, ids=str)
-def test_a_right_fix_is_accepted_whatever_it_looks_like(run: Run, tmp_path: Path, fix: Fix) -> None:
+def test_a_right_fix_is_accepted_whatever_it_looks_like(run: Run, folder: Path, fix: Fix) -> None:
     """No finding, exit code 0."""
-    verdict = run(fix.lab, "check", fix.write(tmp_path))
+    verdict = run(fix.lab, "check", fix.write(folder))
     assert [finding.statement for finding in verdict.findings] == []
     assert verdict.verdict == HEALTHY and verdict.exit_code == 0
 

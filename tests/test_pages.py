@@ -110,3 +110,8 @@ def builds(folder: Path, text: str) -> bool:
     settings = f"INHERIT: {ROOT / 'mkdocs.yml'}\ndocs_dir: docs\nwatch: []\nnav:\n  - index.md\n"
     (folder / "mkdocs.yml").write_text(settings)
     return build(["--config-file", str(folder / "mkdocs.yml")]) == 0
+
+
+def test_every_lab_has_a_page() -> None:
+    """And every page is of a lab."""
+    assert {path.stem for path in LAB_PAGES} == set(LABS)

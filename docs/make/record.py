@@ -36,7 +36,7 @@ from tests.fixes import RIGHT, WRONG, Fix
 
 MORE_LOOKS = 5  # which of two messages comes may depend on how the samples were shuffled
 # torch says this wherever there are fewer CPUs than workers, healthy or not.
-NOISE = ("This DataLoader will create",)
+NOISE = ("This DataLoader will create", "resource_tracker:")
 
 
 def main(names: list[str]) -> int:
@@ -201,10 +201,11 @@ def made_from(lab: Lab) -> dict[str, str]:
     usual = Limits()
     # What is not as usual: a limit that some other lab needs one day makes no recording old.
     limits = {field.name: getattr(lab.limits, field.name) for field in fields(Limits)}
+    job = {**lab.job("failure", lab.limits.start_method), "signatures": None, "ids": lab.samples}
     experiment = {
         "limits": {name: value for name, value in limits.items() if value != getattr(usual, name)},
-        "control": [lab.control.limits, lab.control.constants, lab.control.workers],
-        "job": [lab.samples, lab.workers, lab.epochs, lab.findings],
+        "control": vars(lab.control),
+        "job": [job, lab.findings, lab.validation, lab.patient, lab.beside_fix],
     }
     made_from = {
         lab.program.relative_to(ROOT).as_posix(): digest(lab.program.read_text()),

@@ -41,7 +41,7 @@ SWEEPS = {
             f"{workers} worker{'' if workers == 1 else 's'}": edited(
                 "starve", ("num_workers=0", f"num_workers={workers}")
             )
-            for workers in (0, 1, 2, 4, 8)
+            for workers in (0, 1, 2, 3, 4, 8)
         },
         waiting_share,
         times=3,

@@ -74,6 +74,8 @@ class Engine:
             raise Refused(f"{self.name} could not build the image: {said}")
 
     def command(self, argv: list[str], limits: Limits, name: str, program: Path) -> list[str]:
+        if os.getuid() == 0 and program.exists() and not anybody_can_read(program):
+            raise Refused(f"{program} cannot be read by the ordinary user in the container: move it, or chmod a+rX")
         run = [self.name, "run", "--rm", "--interactive", "--init", "--name", name]
         run += ["--label", f"{LABEL}={socket.gethostname()}:{os.getpid()}", "--entrypoint", "python"]
         run += ["--network", "none", "--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
@@ -111,6 +113,11 @@ class Engine:
             host, _, pid = self.ask("inspect", "--format", form, container).stdout.strip().rpartition(":")
             if host == socket.gethostname() and pid.isdigit() and not Path(f"/proc/{pid}").exists():
                 self.remove(container)
+
+
+def anybody_can_read(program: Path) -> bool:
+    """What lies above its folder does not count: in the container the way there is the engine's own."""
+    return bool(program.stat().st_mode & 0o004 and program.parent.stat().st_mode & 0o001)
 
 
 def last_line(text: str) -> str:

@@ -29,6 +29,12 @@ LOAD_AHEAD = """\
 WRONG = [
     Fix(
         "starve",
+        "one worker, which overlaps and is still too slow",
+        ((RETURN_STORE, RETURN_STORE.replace("num_workers=0", "num_workers=1")),),
+        ("starved",),
+    ),
+    Fix(
+        "starve",
         "larger batches, which take as much longer to load",
         (("BATCH_SIZE = 8", "BATCH_SIZE = 16"),),
         ("starved",),

@@ -111,11 +111,14 @@ def ranks_apart(history: History) -> Finding | None:
     ended = {event.get("rank", 0) for event in history.all("epoch_end")}
     if not ended or len(ended) == history.job["ranks"]:
         return None
-    counts = ", ".join(f"rank {rank}: {steps[rank]}" for rank in range(history.job["ranks"]))
+    counts = ", ".join(
+        f"rank {rank}: {steps[rank]}, {'and done' if rank in ended else 'and one under way'}"
+        for rank in range(history.job["ranks"])
+    )
     return Finding(
         "ranks-apart",
         "A rank was done with its epoch while another still had batches, and waited for it in vain.",
-        (Evidence("batches before it broke", counts, "the same number on every rank"),),
+        (Evidence("batches before it broke", counts, "all done after the same number"),),
     )
 
 
