@@ -7,7 +7,7 @@ FREEZE_PHOTOS = f"{RETURN_PHOTOS[:-1]}, collate_fn=collate)"
 STRATEGY = 'torch.multiprocessing.set_sharing_strategy("file_system")'
 
 WRONG = [
-    Fix("freeze-shm", "batches of which a few fit", (("BATCH_SIZE = 24", "BATCH_SIZE = 4"),), ("stalled",)),
+    Fix("freeze-shm", "batches of which a few fit", (("BATCH_SIZE = 24", "BATCH_SIZE = 5"),), ("stalled",)),
     Fix(
         "freeze-shm",
         "a timeout alone: it says so, and still there is no batch",

@@ -7,7 +7,7 @@ STRATEGY = 'torch.multiprocessing.set_sharing_strategy("file_system")'
 
 WRONG = [
     Fix("shm-batches", "batches of which one fits", (("BATCH_SIZE = 24", "BATCH_SIZE = 8"),), ("shm-full",)),
-    Fix("shm-batches", "batches of which a few fit", (("BATCH_SIZE = 24", "BATCH_SIZE = 4"),), ("shm-full",)),
+    Fix("shm-batches", "batches of which a few fit", (("BATCH_SIZE = 24", "BATCH_SIZE = 5"),), ("shm-full",)),
     Fix(
         "shm-batches", "another sharing strategy", ((RETURN_PHOTOS, f"{STRATEGY}\n    {RETURN_PHOTOS}"),), ("shm-full",)
     ),
