@@ -2,8 +2,10 @@
 // letter for the beginning of many words; so what is no word, is short, or is a number goes. So do the lines of a
 // traceback that say where in your files it was.
 const PLACE = /File "[^"]*", line \d+, in \S+/g
+const NAME = /<[^<>]*>/g // of a class or a file: somebody's own
 const NO_WORD = /[^\p{L}\p{N}]+/gu
 const A_MESSAGE = 4 // words
+const SHORT = new Set(["bus"])
 
 document.querySelector("[data-md-component=search]").setAttribute("aria-label", "Search")
 
@@ -11,8 +13,8 @@ document.addEventListener("input", (event) => {
   const field = event.target
   if (!field.matches("[data-md-component=search-query]")) return
   const typed = event.inputType === "insertText" && event.data?.length === 1
-  const all = field.value.replace(PLACE, " ").replace(NO_WORD, " ").split(" ")
-  const words = typed || all.length < A_MESSAGE ? all : all.filter((word) => word.length > 3 && !/\d/.test(word))
+  const all = field.value.replace(PLACE, " ").replace(NAME, " ").replace(NO_WORD, " ").split(" ")
+  const words = typed || all.length < A_MESSAGE ? all : all.filter((word) => (word.length > 3 || SHORT.has(word.toLowerCase())) && !/\d/.test(word))
   const kept = words.join(" ")
   if (kept !== field.value) field.value = kept
   // The theme waits for a key, which a mouse or a telephone does not have.
