@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from labs.catalog import LABS
-from labs.harness.verdict import HEALTHY, REPRODUCED
-from tests.conftest import Run
+from labs.harness.findings import find
+from labs.harness.history import History
+from labs.harness.verdict import HEALTHY, REPRODUCED, judge
+from tests.conftest import Experiment, Run
 from tests.fixes import RIGHT, WRONG, Fix
 
 
@@ -46,7 +48,9 @@ def test_every_lab_has_wrong_and_right_fixes(lab: str) -> None:
 
 
 @pytest.mark.parametrize("lab", LABS)
-def test_the_lab_itself_is_no_fix(run: Run, lab: str) -> None:
+def test_the_lab_itself_is_no_fix(experiment: Experiment, lab: str) -> None:
     """A learner who hands in the broken program is told that it is still broken."""
-    verdict = run(lab, "check", LABS[lab].program)
+    run, *events = experiment(lab, "failure").history.events
+    history = History([{**run, "role": "check", "expect": HEALTHY}, *events])
+    verdict = judge(history, find(history))
     assert verdict.verdict == REPRODUCED and verdict.exit_code == 1

@@ -68,7 +68,8 @@ def describe(request: Request, backend: Backend) -> tuple[Event, dict[str, Any]]
         "seed": secrets.randbelow(1 << 31),
     }
     parts = [("subject", part)]
-    if lab.beside_fix and role in ("failure", "check"):
+    # A learner waits for a second run only where it is judged how fast theirs is.
+    if lab.beside_fix and (role == "failure" or (role == "check" and lab.most_waiting)):
         parts.append(("fix", {**part, "program": str(lab.solution)}))
     if lab.validation:
         parts.append(("validation", {**part, "constants": {**part["constants"], **lab.validation}}))
