@@ -67,6 +67,7 @@ def nothing_left() -> Iterator[None]:
     assert new_leftovers(before) == set()
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share what is dear, an engine or a lab's experiment, are all run by one of the processes."""
     for item in items:

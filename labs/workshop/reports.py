@@ -204,12 +204,16 @@ def tables(reports: list[Report]) -> list[tuple[str, list[str], list[list[str]]]
     ]
 
 
+def learners(reports: list[Report]) -> str:
+    return "1 learner" if len(reports) == 1 else f"{len(reports)} learners"
+
+
 def as_markdown(reports: list[Report]) -> str:
     def row(cells: list[str]) -> str:
         plain = (escape(cell, quote=False).replace("|", r"\|").replace("`", "'") for cell in cells)
         return f"| {' | '.join(plain)} |"
 
-    lines = [f"# Workshop: {len(reports)} learners", ""]
+    lines = [f"# Workshop: {learners(reports)}", ""]
     for title, headings, rows in tables(reports):
         lines += [f"## {title}", "", row(headings), f"|{'---|' * len(headings)}", *map(row, rows), ""]
     return "\n".join([*lines, LEGEND, ""])
@@ -230,7 +234,7 @@ def as_html(reports: list[Report]) -> str:
         scope = "col" if tag == "th" else "row"
         return f'<tr><th scope="{scope}">{first}</th>{"".join(f"<{tag}>{cell}</{tag}>" for cell in others)}</tr>'
 
-    body = [f"<h1>Workshop: {len(reports)} learners</h1>"]
+    body = [f"<h1>Workshop: {learners(reports)}</h1>"]
     for title, headings, rows in tables(reports):
         inner = "\n".join([f"<thead>{row(headings, 'th')}</thead>", "<tbody>", *map(row, rows), "</tbody>"])
         body.append(f'<h2>{title}</h2>\n<div class="wide" tabindex="0"><table>\n{inner}\n</table></div>')
