@@ -102,7 +102,7 @@ def tests(session: nox.Session) -> None:
     """All tests: the harness, every lab with its control and its fix, wrong fixes and right ones."""
     install(session, "test")
     # Most of a test is waiting: for torch to be imported, or to be sure that a program hangs. Two go well on one core.
-    arguments = session.posargs or ["--numprocesses", "4", "--dist", "loadgroup"]
+    arguments = session.posargs or ["--numprocesses", "4"]
     session.run(str(PYTHON), "-m", "pytest", *arguments, external=True, **PATIENCE)
 
 

@@ -1,6 +1,7 @@
 """One way to run a program from a test, and one check after every test: nothing is left behind."""
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from labs.catalog import LABS
 from labs.harness import container
@@ -67,14 +69,25 @@ def nothing_left() -> Iterator[None]:
     assert new_leftovers(before) == set()
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share what is dear, an engine or a lab's experiment, are all run by one of the processes."""
-    for item in items:
-        if {"docker", "podman", "chosen"} & set(getattr(item, "fixturenames", ())) or "oom" in item.name:
-            item.add_marker(pytest.mark.xdist_group("engine"))
-        elif "experiment" in getattr(item, "fixturenames", ()) and hasattr(item, "callspec"):
-            item.add_marker(pytest.mark.xdist_group(f"experiment {item.callspec.params.get('lab')}"))
+def shares_with(test: str) -> str:
+    """Tests that share what is dear, an engine, the built site or a lab's experiment, are all run by one process."""
+    if "test_engine.py" in test or "oom" in test:
+        return "engine"
+    if "test_site.py" in test or "test_pages.py" in test:
+        return "site"
+    if "test_postgres.py" in test:
+        return "postgres"
+    of_lab = re.search(rf"\[({'|'.join(sorted(LABS, key=len, reverse=True))})(-failure|-control|-fix)?\]", test)
+    return f"experiment {of_lab[1]}" if of_lab else test
+
+
+class Scheduler(LoadScopeScheduling):  # type: ignore[misc]
+    def _split_scope(self, nodeid: str) -> str:
+        return shares_with(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduler:
+    return Scheduler(config, log)
 
 
 def fitting(request: Request, fixtures: pytest.FixtureRequest) -> Backend:

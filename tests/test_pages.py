@@ -87,7 +87,6 @@ def test_a_lab_can_be_found_from_its_symptom(lab: str) -> None:
     assert not silent or set(LABS[lab].findings) & set(fragments.SYMPTOMS)
 
 
-@pytest.mark.xdist_group("site")  # a build writes docs/fragments/
 @pytest.mark.parametrize(
     "page",
     [

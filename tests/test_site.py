@@ -20,7 +20,6 @@ from labs.catalog import LABS
 from labs.harness.limits import ROOT
 
 # One browser and one build for all of them, where tests run side by side.
-pytestmark = pytest.mark.xdist_group("site")
 
 CHROMIUM = shutil.which("chromium")
 DOCS = ROOT / "docs"
