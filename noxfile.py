@@ -98,6 +98,12 @@ def ready(session: nox.Session) -> None:
 
 
 @nox.session(python=False, requires=["env"])
+def claims(session: nox.Session) -> None:
+    """What people say about workers, put to the test (-- ID: one of them, -- --list, -- --json)."""
+    harness(session, *session.posargs, module="labs.claims")
+
+
+@nox.session(python=False, requires=["env"])
 def tests(session: nox.Session) -> None:
     """All tests: the harness, every lab with its control and its fix, wrong fixes and right ones."""
     install(session, "test")

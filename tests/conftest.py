@@ -13,6 +13,7 @@ import pytest
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from labs.catalog import LABS
+from labs.claims.table import CLAIMS
 from labs.harness import container
 from labs.harness.container import Backend
 from labs.harness.run import Request, once
@@ -77,6 +78,10 @@ def shares_with(test: str) -> str:
         return "site"
     if "test_postgres.py" in test:
         return "postgres"
+    if measured := re.search(r"test_a_claim_comes_out_as_the_table_says\[(.+)\]", test):
+        # A claim that looks at a lab finds its runs where they were made.
+        claim = CLAIMS[measured[1]]
+        return "engine" if claim.needs else f"experiment {claim.lab}" if claim.lab else test
     of_lab = re.search(rf"\[({'|'.join(sorted(LABS, key=len, reverse=True))})(-failure|-control|-fix)?\]", test)
     return f"experiment {of_lab[1]}" if of_lab else test
 

@@ -1,0 +1,103 @@
+"""What a measurement works with: containers of its own, the labs, and an engine where a claim is about one."""
+
+import json
+import os
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from labs.catalog import LABS
+from labs.claims.claim import CANNOT, Case, Claim, Result, decide
+from labs.harness import container
+from labs.harness.container import Backend
+from labs.harness.engine import Engine, last_line
+from labs.harness.interrupts import hold_interrupts
+from labs.harness.limits import ROOT, Limits, Refused
+from labs.harness.run import HarnessFailed, Request, end, lines_until, once
+from labs.harness.verdict import Verdict
+
+RunLab = Callable[[str, str], Verdict]
+INSIDE = ROOT / "labs" / "claims" / "inside" / "__main__.py"
+
+
+class Bench:
+    def __init__(self, run_lab: RunLab | None = None) -> None:
+        self.lab: RunLab = run_lab or cache(self._run_lab)
+
+    def inside(self, name: str, limits: Limits | None = None, backend: Backend | None = None, **arguments: Any) -> Any:
+        """What the function theme.name in inside/ returns, called in a fresh container."""
+        limits = limits or Limits()
+        backend = backend or fitting(limits)
+        called = f"loader-lab-{os.getpid()}-{secrets.token_hex(4)}"
+        command = [sys.executable, "-m", "labs.claims.inside", name, json.dumps(arguments)]
+        let_interrupt = hold_interrupts()
+        process = container.start(backend, command, limits, called, INSIDE)
+        try:
+            let_interrupt()
+            said = b"".join(lines_until(process, time.monotonic() + limits.seconds))
+            assert process.stderr
+            if not said:
+                raise HarnessFailed(f"{name} gave no answer: {last_line(process.stderr.read().decode())}")
+        finally:
+            let_interrupt = hold_interrupts()
+            end(process)
+            backend.remove(called)
+            let_interrupt()
+        answer = json.loads(said)
+        if "failed" in answer:
+            raise HarnessFailed(f"{name} failed: {answer['failed']}")
+        return answer["returned"]
+
+    def docker(self) -> Engine:
+        """docker, with the lab image built; refused where there is none."""
+        engine = container.choose("docker", Limits())
+        engine.prepare()
+        assert isinstance(engine, Engine)
+        return engine
+
+    def check(self, lab: str, program: str) -> Verdict:
+        """A program, given as text, under the limits of a lab and against its job."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"{LABS[lab].file}.py"
+            os.chmod(folder, 0o755)
+            path.write_text(program)
+            request = Request(LABS[lab], "check", path)
+            return once(request, fitting(request.limits), Path(folder) / "runs")[0]
+
+    def _run_lab(self, lab: str, role: str) -> Verdict:
+        request = Request(LABS[lab], role)
+        with tempfile.TemporaryDirectory() as folder:
+            return once(request, fitting(request.limits), Path(folder))[0]
+
+
+def fitting(limits: Limits) -> Backend:
+    """A namespace container; an engine's where memory is limited."""
+    backend = container.choose("namespace" if limits.memory is None else None, limits)
+    backend.prepare()
+    return backend
+
+
+def inside(name: str, **limits: Any) -> Callable[[Bench], Iterable[Case]]:
+    """A measurement that is one function in one container, and yields its cases there."""
+
+    def measure(bench: Bench) -> Iterable[Case]:
+        return [Case(**case) for case in bench.inside(name, Limits(**limits))]
+
+    return measure
+
+
+def measure(claim: Claim, bench: Bench) -> Result:
+    """Put one claim to the test."""
+    begun = time.monotonic()
+    if claim.measure is None:
+        return Result(claim.id, CANNOT)
+    try:
+        cases = tuple(claim.measure(bench))
+    except Refused as refusal:
+        return Result(claim.id, claim.verdict, not_run=str(refusal))
+    return Result(claim.id, decide(claim, cases), cases, seconds=round(time.monotonic() - begun, 1))

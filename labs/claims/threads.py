@@ -1,0 +1,5 @@
+"""What is said about threads."""
+
+from labs.claims.claim import Claim
+
+CLAIMS: tuple[Claim, ...] = ()
