@@ -146,7 +146,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(python=False, requires=["env"])
 def record(session: nox.Session) -> None:
-    """Run the labs and their fixes again for the site; -- LAB ... names some of them, workshop the exercise loop."""
+    """Run the labs and their fixes again for the site; -- LAB ... names some, workshop and claims the rest."""
     session.run(str(PYTHON), "-m", "docs.make.record", *session.posargs, external=True, **PATIENCE)
 
 

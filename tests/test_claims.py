@@ -1,14 +1,39 @@
 """Every claim comes out as the table says, by a measurement that could have come out otherwise."""
 
 import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
 
+import psutil
 import pytest
 
+from docs.make import record_claims, recording
 from labs.catalog import LABS
+from labs.claims import __main__
 from labs.claims.bench import Bench, measure
-from labs.claims.claim import CANNOT, FALSE, ONLY_WHEN, TRUE, UNTIL, Case, Changed, Claim, NotSound, Source, decide
+from labs.claims.claim import (
+    CANNOT,
+    FALSE,
+    ONLY_WHEN,
+    TRUE,
+    UNTIL,
+    Case,
+    Changed,
+    Claim,
+    NotSound,
+    Result,
+    Source,
+    decide,
+)
 from labs.claims.table import CLAIMS, THEMES
-from tests.conftest import Experiment
+from labs.harness.limits import ROOT
+from tests.conftest import Experiment, hear_signals
+from tests.test_schemas import complaints
 
 MEASURED = [claim.id for claim in CLAIMS.values() if claim.measure]
 
@@ -22,6 +47,19 @@ def test_a_claim_comes_out_as_the_table_says(experiment: Experiment, request: py
     result = measure(claim, Bench(experiment))
     assert not result.not_run
     assert result.verdict == claim.verdict, "\n".join(f"{case.when}: {case.saw}" for case in result.cases)
+    assert outcomes(result) == outcomes(record_claims.load()[id]), "nox -s record -- claims"
+
+
+def outcomes(result: Result) -> list[tuple[str, bool, bool]]:
+    """All but the numbers."""
+    return [(recording.shape(case.when), case.holds, case.control) for case in result.cases]
+
+
+def test_every_claim_is_recorded_and_no_other() -> None:
+    """The page shows what was seen; if not: nox -s record -- claims."""
+    recorded = record_claims.load()
+    assert list(recorded) == list(CLAIMS)
+    assert {id: result.verdict for id, result in recorded.items()} == {id: one.verdict for id, one in CLAIMS.items()}
 
 
 def a_claim(verdict: str = TRUE, changed: Changed | None = None) -> Claim:
@@ -69,3 +107,71 @@ def test_an_entry_is_complete(claim: Claim) -> None:
     assert (bool(claim.setting) and claim.measure is not None) or claim.verdict == CANNOT
     assert not claim.lab or claim.lab in LABS
     assert claim.measure is None or (callable(claim.measure) and len(inspect.signature(claim.measure).parameters) == 1)
+
+
+def claims(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "labs.claims", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, **options)
+
+
+def test_one_claim_is_shown_in_full() -> None:
+    """What is said, the verdict, every case, and what to believe instead."""
+    done = claims("seed-identical")
+    assert done.returncode == 0
+    for words in (CLAIMS["seed-identical"].says, "true until torch 1.9", "8 of 8 draws differ", "What to believe"):
+        assert words in done.stdout
+
+
+def test_several_are_a_table_or_json() -> None:
+    """Progress goes to standard error: what is on standard output can be piped."""
+    several = ("seed-identical", "gpu-utilisation")
+    table, read = claims(*several), claims(*several, "--json")
+    assert table.returncode == read.returncode == 0
+    assert "2 of 2 claims came out as the table says" in table.stdout
+    assert max(map(len, table.stdout.splitlines())) <= 80
+    assert complaints("claims", json.loads(read.stdout)) == []
+    assert [one["id"] for one in json.loads(read.stdout)["claims"]] == [id for id in CLAIMS if id in several]
+
+
+def test_a_claim_that_is_not_there() -> None:
+    """One sentence, the nearest id, and the exit code of wrong usage."""
+    done = claims("seed-identicle")
+    assert done.returncode == 2 and "did you mean seed-identical?" in done.stderr and not done.stdout
+
+
+def test_a_claim_that_needs_docker_where_there_is_none() -> None:
+    """Alone it cannot run; among others it is said, and the others count."""
+    nowhere = {**os.environ, "DOCKER_HOST": "unix:///nowhere/docker.sock"}
+    done = claims("shm-default-64mb", env=nowhere)
+    assert done.returncode == 77 and "docker does not answer" in done.stdout
+    both = claims("shm-default-64mb", "gpu-utilisation", env=nowhere)
+    assert both.returncode == 0 and "1 could not be measured on this machine" in both.stdout
+
+
+def test_an_outcome_that_changed_is_not_as_expected(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """As with a release of torch that mends what the table calls false."""
+    mended = replace(CLAIMS["seed-identical"], measure=lambda _: [YES, NO_CONTROL])
+    monkeypatch.setitem(CLAIMS, "seed-identical", mended)
+    assert __main__.main(["seed-identical"]) == 1
+    assert "the table says: true until" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", (signal.SIGINT, signal.SIGTERM, signal.SIGKILL))
+def test_interrupted_while_measuring_nothing_is_left(number: signal.Signals) -> None:
+    """Neither the processes that measure nor their containers; the fixture looks for leftovers."""
+    several = [id for id in MEASURED if not CLAIMS[id].needs][:6]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "labs.claims", *several],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=hear_signals,
+    )
+    assert process.stderr and process.stderr.readline().startswith("  1 of")
+    children = psutil.Process(process.pid).children()
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert psutil.wait_procs(children, timeout=30)[1] == []
+    if number != signal.SIGKILL:
+        assert process.returncode == 130 and said.splitlines()[-1].endswith("nothing is left running")

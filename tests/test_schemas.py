@@ -41,3 +41,4 @@ def test_the_schemas_refuse_what_is_not_described() -> None:
     assert complaints("history", {"kind": "surprise"})
     assert complaints("history", {"kind": "batch", "t": 1.0, "part": "subject"})
     assert complaints("verdict", {"verdict": "perhaps"})
+    assert complaints("claims", {"schema": 1, "as_expected": True, "claims": [{"id": "hearsay"}]})

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from docs.make import fragments, workshop
+from docs.make import claims, fragments, workshop
 from labs.harness.limits import ROOT
 
 QUIET = {"NO_MKDOCS_2_WARNING": "1"}  # the theme's advertisement of what comes after MkDocs
@@ -13,6 +13,7 @@ QUIET = {"NO_MKDOCS_2_WARNING": "1"}  # the theme's advertisement of what comes 
 def mkdocs(*arguments: str) -> int:
     fragments.write()
     workshop.write()
+    claims.write()
     command = [sys.executable, "-m", "mkdocs", *arguments]
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **QUIET}).returncode
 

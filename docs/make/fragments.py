@@ -153,12 +153,12 @@ def wrong_fixes(lab: Lab) -> str:
     return "\n".join([f"{included(path)}\n", *heard, holds])
 
 
-def recorded_with(made: dict[str, Any]) -> str:
+def recorded_with(made: dict[str, Any], up: str = "../") -> str:
     with_ = made["versions"]
     return (
         f"Recorded on {made['recorded']} with Python {with_['python']}, torch {with_['torch']}, "
         f"NumPy {with_['numpy']}, OpenCV {with_['opencv']}, Linux {with_['kernel']}; "
-        "[how it is made](../reference/write-a-page.md#recordings).\n{ .recorded-with }\n"
+        f"[how it is made]({up}reference/write-a-page.md#recordings).\n{{ .recorded-with }}\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Run the labs for the site and keep what they showed: nox -s record [-- LAB ... workshop]
+"""Run the labs for the site and keep what they showed: nox -s record [-- LAB ... workshop claims]
 
 For each lab the failure, the control, the fix, every wrong fix that the tests know, and the variants of a sweep where
 there is one (sweeps.py), each in a namespace container (docker or podman where a lab limits memory).
@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
-from docs.make import record_workshop, recording
+from docs.make import record_claims, record_workshop, recording
 from docs.make.markdown import escaped, table
 from docs.make.pictures import PICTURES, shares
 from docs.make.recording import NotAsExpected, digest, keep
@@ -40,7 +40,8 @@ NOISE = ("This DataLoader will create", "resource_tracker:")
 
 
 def main(names: list[str]) -> int:
-    known = [*LABS, record_workshop.NAME]
+    others = {record_workshop.NAME: record_workshop.write, record_claims.NAME: record_claims.write}
+    known = [*LABS, *others]
     unknown = [name for name in names if name not in known]
     if unknown:
         print(f"loader-lab: there is no lab called {unknown[0]!r}; there are: {', '.join(known)}", file=sys.stderr)
@@ -49,7 +50,7 @@ def main(names: list[str]) -> int:
     for name in names or known:
         print(f"recording {name}", flush=True)
         try:
-            record(LABS[name]) if name in LABS else record_workshop.write()
+            record(LABS[name]) if name in LABS else others[name]()
         except (Refused, NotAsExpected) as reason:
             print(f"loader-lab: {name} is not recorded: {reason}", file=sys.stderr)
             worst = max(worst, CANNOT_RUN if isinstance(reason, Refused) else NOT_AS_EXPECTED)

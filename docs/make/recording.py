@@ -15,6 +15,7 @@ from labs.harness.limits import ROOT
 RECORDED = ROOT / "docs" / "recorded"
 ROLES = ("failure", "control", "fix")
 WORKSHOP = "workshop"  # not a lab: the exercise loop
+CLAIMS = "claims"  # nor is this: what people say
 
 
 class NotAsExpected(Exception):

@@ -1,0 +1,84 @@
+"""Pieces of Markdown for the page of claims, made at every build from the table and from what was recorded."""
+
+from collections import Counter
+
+from docs.make import record_claims, recording
+from docs.make.fragments import FRAGMENTS, linked, put, recorded_with
+from docs.make.markdown import escaped, table
+from labs.catalog import LABS
+from labs.claims.claim import CANNOT, FALSE, ONLY_WHEN, TRUE, UNTIL, Case, Claim, Result
+from labs.claims.table import CLAIMS, THEMES
+
+FOLDER = FRAGMENTS / "claims"
+IN_ALL = {
+    TRUE: "true",
+    FALSE: "false",
+    ONLY_WHEN: "true only under some condition",
+    UNTIL: "true until some release",
+    CANNOT: "not to be tested on a machine like ours",
+}
+
+
+def write() -> None:
+    recorded = record_claims.load()
+    put(FOLDER / "in-all.md", in_all())
+    put(FOLDER / "at-a-glance.md", at_a_glance())
+    put(FOLDER / "measured.md", measured(recorded))
+    put(FOLDER / "recorded-with.md", recorded_with(recording.load_from(record_claims.FOLDER), up=""))
+
+
+def in_all() -> str:
+    counted = Counter(claim.verdict for claim in CLAIMS.values())
+    parts = [f"{counted[verdict]} are {words}" for verdict, words in IN_ALL.items() if counted[verdict]]
+    return f"Of {len(CLAIMS)} claims {', '.join(parts[:-1])}, and {parts[-1]}.\n"
+
+
+def badge(claim: Claim) -> str:
+    kind = claim.verdict.replace(" ", "-")
+    return f'<span class="verdict {kind}" markdown="0">{escaped(claim.in_words).replace(chr(92), "")}</span>'
+
+
+def at_a_glance() -> str:
+    """Every claim with its verdict, by theme; each leads to what was measured."""
+    return "\n".join(
+        f"**{theme}**\n\n"
+        + table(["verdict", "what is said"], [[badge(one), f"[{escaped(one.says)}](#{one.id})"] for one in claims])
+        for theme, claims in THEMES.items()
+    )
+
+
+def measured(recorded: dict[str, Result]) -> str:
+    return "\n".join(
+        f"## {theme}\n\n" + "\n".join(entry(claim, recorded.get(claim.id)) for claim in claims)
+        for theme, claims in THEMES.items()
+    )
+
+
+def entry(claim: Claim, result: Result | None) -> str:
+    parts = [f"### {escaped(claim.says)} {{ #{claim.id} }}", f"{badge(claim)} Said in: {source(claim)}."]
+    if result and result.cases:
+        parts.append(table(["when", "as claimed", "what was measured"], [row(case) for case in result.cases]))
+    if claim.setting:
+        parts.append(f"Measured with {escaped(claim.setting)}.")
+    parts.append(f"**What to believe:** {escaped(claim.believe)}")
+    if claim.changed:
+        parts.append(f"**Since {claim.changed.release}:** {changed(claim)}")
+    tried = f"Try it: {linked(LABS[claim.lab], '')}; m" if claim.lab else "M"
+    parts.append(f"{tried}easure it again: `nox -s claims -- {claim.id}`." if claim.measure else "")
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def row(case: Case) -> list[str]:
+    when = f"*control:* {escaped(case.when)}" if case.control else escaped(case.when)
+    return [when, "yes" if case.holds else "no", escaped(case.saw)]
+
+
+def source(claim: Claim) -> str:
+    title = escaped(claim.source.title)
+    return f"[{title}]({claim.source.url})" if claim.source.url else title
+
+
+def changed(claim: Claim) -> str:
+    assert claim.changed
+    where = f"[{claim.changed.where}]({claim.changed.url})" if claim.changed.url else claim.changed.where
+    return f"{where} {escaped(claim.changed.what)}".strip() + "."
