@@ -31,7 +31,8 @@ from labs.claims.claim import (
     decide,
 )
 from labs.claims.table import CLAIMS, THEMES
-from labs.harness.limits import ROOT
+from labs.harness.limits import ROOT, Refused
+from labs.harness.run import HarnessFailed
 from tests.conftest import Experiment, hear_signals
 from tests.test_schemas import complaints
 
@@ -45,7 +46,7 @@ def test_a_claim_comes_out_as_the_table_says(experiment: Experiment, request: py
     if claim.needs:
         request.getfixturevalue(claim.needs)
     result = measure(claim, Bench(experiment))
-    assert not result.not_run
+    assert not result.not_run and not result.failed
     assert result.verdict == claim.verdict, "\n".join(f"{case.when}: {case.saw}" for case in result.cases)
     assert outcomes(result) == outcomes(record_claims.load()[id]), "nox -s record -- claims"
 
@@ -175,3 +176,19 @@ def test_interrupted_while_measuring_nothing_is_left(number: signal.Signals) -> 
     assert psutil.wait_procs(children, timeout=30)[1] == []
     if number != signal.SIGKILL:
         assert process.returncode == 130 and said.splitlines()[-1].endswith("nothing is left running")
+
+
+@pytest.mark.parametrize("cases", [[NO], Refused("no"), HarnessFailed("it broke")])
+def test_a_measurement_that_breaks_is_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any, cases: list[Case] | Exception
+) -> None:
+    """One that proves nothing or breaks ends with 99, one that cannot run here with 77, each with its reason."""
+
+    def measured(_: Bench) -> list[Case]:
+        if isinstance(cases, Exception):
+            raise cases
+        return cases
+
+    monkeypatch.setitem(CLAIMS, "seed-identical", replace(CLAIMS["seed-identical"], measure=measured))
+    assert __main__.main(["seed-identical"]) == (77 if isinstance(cases, Refused) else 99)
+    assert ("not run here" if isinstance(cases, Refused) else "the measurement failed") in capsys.readouterr().out

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from labs.catalog import LABS
-from labs.claims.claim import CANNOT, Case, Claim, Result, decide
+from labs.claims.claim import CANNOT, NO_VERDICT, Case, Claim, NotSound, Result, decide
 from labs.harness import container
 from labs.harness.container import Backend
 from labs.harness.engine import Engine, last_line
@@ -98,6 +98,8 @@ def measure(claim: Claim, bench: Bench) -> Result:
         return Result(claim.id, CANNOT)
     try:
         cases = tuple(claim.measure(bench))
+        return Result(claim.id, decide(claim, cases), cases, seconds=round(time.monotonic() - begun, 1))
     except Refused as refusal:
         return Result(claim.id, claim.verdict, not_run=str(refusal))
-    return Result(claim.id, decide(claim, cases), cases, seconds=round(time.monotonic() - begun, 1))
+    except (NotSound, HarnessFailed) as failure:
+        return Result(claim.id, NO_VERDICT, failed=str(failure))

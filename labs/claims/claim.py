@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from labs.claims.bench import Bench
 
 TRUE, FALSE, ONLY_WHEN, UNTIL, CANNOT = "true", "false", "only when", "true until", "cannot be tested here"
+NO_VERDICT = "none"
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class Result:
     verdict: str
     cases: tuple[Case, ...] = ()
     not_run: str = ""  # why, where it could not be measured on this machine
+    failed: str = ""  # why, where the measurement itself broke: no verdict
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:

@@ -33,6 +33,10 @@ def write_table(page: Page, results: dict[str, Result]) -> None:
         for claim in asked:
             rows.add_row(verdict_of(results[claim.id], claim), Text(claim.says) + Text(f"\n{claim.id}", "dim"))
         page.console.print(rows)
+    for result in results.values():
+        if result.failed:
+            page.heading(f"{result.id} has no verdict: the measurement failed")
+            page.say(result.failed)
     page.heading(in_all(results))
 
 
@@ -48,6 +52,8 @@ def in_all(results: dict[str, Result]) -> str:
 def verdict_of(result: Result, claim: Claim) -> Text:
     if result.not_run:
         return Text("not run here", "dim")
+    if result.failed:
+        return Text("the measurement failed", "bold red")
     if not agrees(result):
         return Text(f"{result.verdict}\n(the table says: {claim.verdict})", "bold red")
     return Text(claim.in_words, STYLES[claim.verdict])
@@ -64,8 +70,8 @@ def write_one(page: Page, result: Result, claim: Claim) -> None:
     page.console.print()
     verdict = verdict_of(result, claim)
     page.say(verdict.plain, str(verdict.style))
-    if result.not_run:
-        page.say(result.not_run)
+    if result.not_run or result.failed:
+        page.say(result.not_run or result.failed)
     for case in result.cases:
         page.heading(f"{'control: ' if case.control else ''}{case.when}")
         page.say(f"{'as claimed' if case.holds else 'not as claimed'}: {case.saw}", indent=4)
@@ -83,5 +89,5 @@ def write_one(page: Page, result: Result, claim: Claim) -> None:
 
 
 def progress(number: int, of: int, result: Result) -> str:
-    words = "not run here" if result.not_run else result.verdict
-    return textwrap.shorten(f"{number:>3} of {of}  {result.id}: {words}", 78)
+    words = "not run here" if result.not_run else result.failed or result.verdict
+    return f"{number:>3} of {of}  {textwrap.shorten(f'{result.id}: {words}', 66)}"

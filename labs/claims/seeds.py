@@ -5,6 +5,7 @@ from labs.claims.claim import UNTIL, Changed, Claim
 from labs.claims.sources import BUS_ERROR
 
 CLAIMS: tuple[Claim, ...] = (
+    # --8<-- [start:example]
     Claim(
         id="seed-identical",
         source=BUS_ERROR,
@@ -22,4 +23,5 @@ CLAIMS: tuple[Claim, ...] = (
         measure=inside("seeds.seed_identical"),
         lab="augment",
     ),
+    # --8<-- [end:example]
 )

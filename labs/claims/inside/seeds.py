@@ -18,6 +18,7 @@ def distinct(draw: Callable[[int], Any]) -> int:
     return len(set(answers(asking(draw, length=8, workers=WORKERS))))
 
 
+# --8<-- [start:example]
 def seed_identical() -> Iterator[Case]:
     held = np.random.default_rng(0)
     draws: dict[str, Callable[[int], Any]] = {
@@ -29,3 +30,6 @@ def seed_identical() -> Iterator[Case]:
         yield Case(f"{name}, the global generator", (found := distinct(draw)) < 8, f"{found} of 8 draws differ")
     found = distinct(lambda _: held.random())
     yield Case("a generator that the dataset holds", found < 8, f"{found} of 8 draws differ", control=True)
+
+
+# --8<-- [end:example]
