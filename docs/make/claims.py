@@ -41,8 +41,9 @@ def badge(claim: Claim) -> str:
 def at_a_glance() -> str:
     """Every claim with its verdict, by theme; each leads to what was measured."""
     return "\n".join(
-        f"**{theme}**\n\n"
+        f'**{theme}**\n\n<div class="glance" markdown>\n\n'
         + table(["verdict", "what is said"], [[badge(one), f"[{escaped(one.says)}](#{one.id})"] for one in claims])
+        + "\n</div>\n"
         for theme, claims in THEMES.items()
     )
 
