@@ -56,7 +56,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="iterable-warning",
         source=Source(
-            "torch's warning that a stream's length \"was reported to be\" smaller, pytorch#23587",
+            'pytorch#23587: "Enable len(dataloader) for iterable dataset"',
             "https://github.com/pytorch/pytorch/pull/23587",
         ),
         says="torch warns when an IterableDataset that nobody divides delivers its samples several times.",
