@@ -357,7 +357,7 @@ def large(index: int) -> torch.Tensor:
 
 def zero_workers_diagnosis() -> Iterator[Case]:
     def of_large(size: int, workers: int) -> list[Any]:
-        return [len(batch) for batch in asking(large, workers=workers, length=64, batch_size=size, collate_fn=None)]
+        return [len(batch) for batch in asking(large, workers=workers, length=32, batch_size=size, collate_fn=None)]
 
     def not_picklable(workers: int, start: str | None) -> list[Any]:
         return answers(asking(lambda index: index, workers=workers, multiprocessing_context=start))
@@ -369,12 +369,6 @@ def zero_workers_diagnosis() -> Iterator[Case]:
             lambda: not_picklable(0, None),
             "2 workers that are forked",
             lambda: not_picklable(2, "fork"),
-        ),
-        "batches of 48 MB, 64 MB of /dev/shm": (
-            lambda: of_large(16, 2),
-            lambda: of_large(16, 0),
-            "2 workers with batches of 6 MB",
-            lambda: of_large(2, 2),
         ),
         "a lock that a thread holds when the workers are forked": (
             lambda: with_lock_held(2, True),
@@ -388,9 +382,15 @@ def zero_workers_diagnosis() -> Iterator[Case]:
             "one worker",
             lambda: answers(asking(starting_a_process, workers=1)),
         ),
+        # The last: what did not fit may stay in /dev/shm, where semaphores need room, too.
+        "batches of 48 MB, 64 MB of /dev/shm": (
+            lambda: of_large(16, 2),
+            lambda: of_large(16, 0),
+            "2 workers with batches of 6 MB",
+            lambda: of_large(2, 2),
+        ),
     }
     for name, (failing, with_zero, other, with_workers) in tries.items():
-        # The failure comes last: a batch that did not fit may leave its file in /dev/shm.
         mended, zero, failed = raised(with_workers), raised(with_zero), raised(failing)
         assert failed and not zero, f"{name}: num_workers=0 does not make a problem go away: {failed}, {zero}"
         problem = re.sub(r" for file <\S+>", "", words(failed))
