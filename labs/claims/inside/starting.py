@@ -93,25 +93,27 @@ class Counted(Dataset[Any]):
     """Counts how often it is pickled, and knows whether it has come out of a pickle."""
 
     pickled = 0
-    arrived = False
+
+    def __init__(self, length: int) -> None:
+        self.length, self.arrived = length, False
 
     def __len__(self) -> int:
-        return 2
+        return self.length
 
     def __getitem__(self, _: int) -> bool:
         return self.arrived
 
     def __getstate__(self) -> dict[str, Any]:
         Counted.pickled += 1
-        return {"arrived": True}
+        return {"length": self.length, "arrived": True}
 
 
 def dataset_sent() -> Iterator[Case]:
-    for method in ("fork", "forkserver", "spawn"):
+    for method, number in (("fork", 2), ("forkserver", 2), ("spawn", 1)):  # each spawned worker has to import torch
         Counted.pickled = 0
-        arrived = answers(loading(Counted(), method))
-        saw = f"pickled {Counted.pickled} times; {sum(arrived)} of 2 workers have it from a pickle"
-        yield Case(method, Counted.pickled == 2 and all(arrived), saw)
+        arrived = answers(loading(Counted(number), method, number))
+        saw = f"made {Counted.pickled} pickles; {sum(arrived)} of {number} workers have it from one"
+        yield Case(method, Counted.pickled == number and all(arrived), saw)
 
 
 def error_type() -> Iterator[Case]:
@@ -186,6 +188,7 @@ def fork_default() -> Iterator[Case]:
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     for when in (f"Python's own default, Python {version}", "the default of Python 3.14, set by hand: forkserver"):
         if "by hand" in when:
+            started("forkserver")
             multiprocessing.set_start_method("forkserver", force=True)
         forked = answers(asking(was_set, length=2, batch_size=1, multiprocessing_context=None))
         saw = (
@@ -292,7 +295,8 @@ def data(**more: Any) -> dict[str, Any]:
 
 
 def megabytes(sizes: list[int]) -> str:
-    return " and ".join(f"{size / MB:.1f}" for size in sizes) + " MB of their own"
+    least, most = (f"{size / MB:.1f}" for size in (min(sizes), max(sizes)))
+    return f"each worker has {least if least == most else f'{least} to {most}'} MB of its own"
 
 
 def copied(name: str, method: str, workers: list[dict[str, int]], **more: Any) -> Case:
@@ -300,7 +304,7 @@ def copied(name: str, method: str, workers: list[dict[str, int]], **more: Any) -
     return Case(
         f"{name.replace('array', 'NumPy array')}, {method}",
         min(own) > SIZE / 2,
-        f"the workers have {megabytes(own)}",
+        megabytes(own),
         **more,
     )
 
@@ -316,17 +320,16 @@ def dataset_copied() -> Iterator[Case]:
 
 
 def tensors_shared() -> Iterator[Case]:
-    for method in ("forkserver", "spawn"):
+    for method, number in (("forkserver", 2), ("spawn", 1)):  # each spawned worker has to import torch
         held = data()
-        workers = answers(loading(Holding(held, read_and_weigh), method))
-        shared = held["marks"].tolist() == [1, 1]
+        workers = answers(loading(Holding(held, read_and_weigh, length=number), method, number))
+        shared = held["marks"].sum() == number
         own = [worker["tensor"] for worker in workers]
-        saw = f"of {SIZE // MB} MB the workers have {megabytes(own)}; "
+        saw = f"{megabytes(own)} of {SIZE // MB}; "
         saw += "what they write the main process reads" if shared else "what they write the main process does not see"
-        yield Case(f"a tensor, {method}", max(own) < SIZE / 2 and shared, saw)
-    own = [worker["array"] for worker in workers]
-    saw = f"of {SIZE // MB} MB the workers have {megabytes(own)}"
-    yield Case("a NumPy array, spawn", max(own) < SIZE / 2, saw, control=True)
+        yield Case(f"a tensor, {method}", max(own) < SIZE / 2 and bool(shared), saw)
+        own = [worker["array"] for worker in workers]
+        yield Case(f"a NumPy array, {method}", max(own) < SIZE / 2, f"{megabytes(own)} of {SIZE // MB}", control=True)
 
 
 def one_worker() -> Iterator[Case]:
