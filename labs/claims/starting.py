@@ -13,6 +13,7 @@ FORKSERVER_DEFAULT = Changed(
     "https://docs.python.org/3/whatsnew/3.14.html#multiprocessing",
     "the default start method on Linux is forkserver and no longer fork",
 )
+SLOW = 180  # seconds, for those that start several Pythons, on a busy machine
 BEST_PRACTICES = "https://docs.pytorch.org/docs/stable/notes/multiprocessing.html"
 
 
@@ -61,8 +62,8 @@ CLAIMS: tuple[Claim, ...] = (
         changed=FORKSERVER_DEFAULT,
         believe="Under fork nothing is pickled: a worker is a copy of the process that has the dataset in memory. "
         "Write datasets that can be pickled all the same, for macOS, Windows and Python 3.14 pickle them.",
-        setting="2 workers, a dataset that counts how often it is pickled",
-        measure=inside("starting.dataset_sent"),
+        setting="2 workers (spawn: 1), a dataset that counts how often it is pickled",
+        measure=inside("starting.dataset_sent", seconds=SLOW),
         lab="pickle",
     ),
     Claim(
@@ -158,7 +159,7 @@ CLAIMS: tuple[Claim, ...] = (
         believe="True, and under forkserver too: the worker imports the script again, and without the guard it would "
         "start workers of its own. Under fork the script is not read again.",
         setting="a script of 4 lines, 1 worker",
-        measure=inside("starting.main_guard"),
+        measure=inside("starting.main_guard", seconds=SLOW),
     ),
     Claim(
         id="fork-lock-deadlock",
@@ -204,8 +205,8 @@ CLAIMS: tuple[Claim, ...] = (
         verdict=TRUE,
         believe="True: one copy for all, in /dev/shm, which has to have room for it; and a worker that writes to it "
         "writes to everybody's. A NumPy array is pickled and copied: torch.from_numpy makes a tensor of it.",
-        setting="a tensor of 16 MB, 2 workers that read it and write to another, /dev/shm of 64 MB",
-        measure=inside("starting.tensors_shared"),
+        setting="a tensor of 16 MB, 2 workers (spawn: 1) that read it and write to another, /dev/shm of 64 MB",
+        measure=inside("starting.tensors_shared", seconds=SLOW),
     ),
     Claim(
         id="workers-one-is-a-process",
@@ -232,6 +233,6 @@ CLAIMS: tuple[Claim, ...] = (
         believe="Look at stderr first: what the worker had to say is there. With num_workers=0 an error of starting a "
         "worker does not come at all, and code that ends its process ends yours without a word.",
         setting="1 worker, and none, in a program of their own",
-        measure=inside("starting.real_error"),
+        measure=inside("starting.real_error", seconds=SLOW),
     ),
 )

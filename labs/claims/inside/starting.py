@@ -24,6 +24,7 @@ from labs.claims.inside.loaders import answers, as_list, asking, raised
 from labs.harness.proc import own_memory
 
 MB = 1 << 20
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 AT_THE_TOP = lambda index: index  # noqa: E731
 
 
@@ -93,25 +94,27 @@ class Counted(Dataset[Any]):
     """Counts how often it is pickled, and knows whether it has come out of a pickle."""
 
     pickled = 0
-    arrived = False
+
+    def __init__(self, length: int) -> None:
+        self.length, self.arrived = length, False
 
     def __len__(self) -> int:
-        return 2
+        return self.length
 
     def __getitem__(self, _: int) -> bool:
         return self.arrived
 
     def __getstate__(self) -> dict[str, Any]:
         Counted.pickled += 1
-        return {"arrived": True}
+        return {"length": self.length, "arrived": True}
 
 
 def dataset_sent() -> Iterator[Case]:
-    for method in ("fork", "forkserver", "spawn"):
+    for method, number in (("fork", 2), ("forkserver", 2), ("spawn", 1)):  # each spawned worker has to import torch
         Counted.pickled = 0
-        arrived = answers(loading(Counted(), method))
-        saw = f"pickled {Counted.pickled} times; {sum(arrived)} of 2 workers have it from a pickle"
-        yield Case(method, Counted.pickled == 2 and all(arrived), saw)
+        arrived = answers(loading(Counted(number), method, number))
+        saw = f"made {Counted.pickled} pickles; {sum(arrived)} of {number} workers have it from one"
+        yield Case(method, Counted.pickled == number and all(arrived), saw)
 
 
 def error_type() -> Iterator[Case]:
@@ -123,11 +126,7 @@ def error_type() -> Iterator[Case]:
     }
     for name, thing in things.items():
         error = at_start(Holding(thing), "forkserver")
-        yield Case(
-            f"{name}, Python {sys.version_info.major}.{sys.version_info.minor}",
-            isinstance(error, pickle.PicklingError),
-            words(error),
-        )
+        yield Case(f"{name}, Python {PYTHON}", isinstance(error, pickle.PicklingError), words(error))
 
 
 def silent_hang() -> Iterator[Case]:
@@ -183,14 +182,12 @@ def was_set(_: int) -> bool:
 def fork_default() -> Iterator[Case]:
     global set_before
     set_before = True
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    for when in (f"Python's own default, Python {version}", "the default of Python 3.14, set by hand: forkserver"):
+    for when in (f"Python's own default, Python {PYTHON}", "the default of Python 3.14, set by hand: forkserver"):
         if "by hand" in when:
+            started("forkserver")
             multiprocessing.set_start_method("forkserver", force=True)
         forked = answers(asking(was_set, length=2, batch_size=1, multiprocessing_context=None))
-        saw = (
-            f"start method {multiprocessing.get_start_method()}; {sum(forked)} of 2 workers are copies of this process"
-        )
+        saw = f"start method {multiprocessing.get_start_method()}; {sum(forked)} of 2 workers are copies of this one"
         yield Case(when, all(forked), saw)
 
 
@@ -292,17 +289,13 @@ def data(**more: Any) -> dict[str, Any]:
 
 
 def megabytes(sizes: list[int]) -> str:
-    return " and ".join(f"{size / MB:.1f}" for size in sizes) + " MB of their own"
+    least, most = (f"{size / MB:.1f}" for size in (min(sizes), max(sizes)))
+    return f"each worker has {least if least == most else f'{least} to {most}'} MB of its own"
 
 
-def copied(name: str, method: str, workers: list[dict[str, int]], **more: Any) -> Case:
+def copied(name: str, method: str, workers: list[dict[str, int]]) -> Case:
     own = [worker[name] for worker in workers]
-    return Case(
-        f"{name.replace('array', 'NumPy array')}, {method}",
-        min(own) > SIZE / 2,
-        f"the workers have {megabytes(own)}",
-        **more,
-    )
+    return Case(f"{name.replace('array', 'NumPy array')}, {method}", min(own) > SIZE / 2, megabytes(own))
 
 
 def dataset_copied() -> Iterator[Case]:
@@ -316,17 +309,16 @@ def dataset_copied() -> Iterator[Case]:
 
 
 def tensors_shared() -> Iterator[Case]:
-    for method in ("forkserver", "spawn"):
+    for method, number in (("forkserver", 2), ("spawn", 1)):  # each spawned worker has to import torch
         held = data()
-        workers = answers(loading(Holding(held, read_and_weigh), method))
-        shared = held["marks"].tolist() == [1, 1]
+        workers = answers(loading(Holding(held, read_and_weigh, length=number), method, number))
+        shared = held["marks"].sum() == number
         own = [worker["tensor"] for worker in workers]
-        saw = f"of {SIZE // MB} MB the workers have {megabytes(own)}; "
+        saw = f"{megabytes(own)} of {SIZE // MB}; "
         saw += "what they write the main process reads" if shared else "what they write the main process does not see"
-        yield Case(f"a tensor, {method}", max(own) < SIZE / 2 and shared, saw)
-    own = [worker["array"] for worker in workers]
-    saw = f"of {SIZE // MB} MB the workers have {megabytes(own)}"
-    yield Case("a NumPy array, spawn", max(own) < SIZE / 2, saw, control=True)
+        yield Case(f"a tensor, {method}", max(own) < SIZE / 2 and bool(shared), saw)
+        own = [worker["array"] for worker in workers]
+        yield Case(f"a NumPy array, {method}", max(own) < SIZE / 2, f"{megabytes(own)} of {SIZE // MB}", control=True)
 
 
 def one_worker() -> Iterator[Case]:
@@ -353,6 +345,10 @@ class Fragile(Dataset[Any]):
         raise RuntimeError("this worker has no such module")
 
 
+ALL_CAME = "no error, 2 of 2 samples"
+SILENCE = "the program ends, and nothing is said"
+
+
 def seen(dataset: Dataset[Any], workers: int, method: str = "fork") -> str:
     """What a program sees of a failure, that program being a process of its own: it may end with it."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
@@ -370,16 +366,17 @@ def seen(dataset: Dataset[Any], workers: int, method: str = "fork") -> str:
     try:
         return str(ours.recv())
     except EOFError:
-        return f"the program ends, exit code {process.exitcode}, and nothing is said"
+        return SILENCE
 
 
 def real_error() -> Iterator[Case]:
-    situations: list[tuple[str, Dataset[Any], str, str]] = [
-        ("sys.exit() below __getitem__", Holding("no licence", sys.exit), "fork", "SystemExit: no licence"),
-        ("a library that ends the process", Holding(3, os._exit), "fork", "no such thing"),
-        ("a dataset that a spawned worker cannot unpickle", Fragile(), "spawn", "this worker has no such module"),
+    situations: list[tuple[str, Dataset[Any], str]] = [
+        ("sys.exit() below __getitem__", Holding("no licence", sys.exit), "fork"),
+        ("a library that ends the process", Holding(3, os._exit), "fork"),
+        ("a dataset that a spawned worker cannot unpickle", Fragile(), "spawn"),
     ]
-    for name, dataset, method, real in situations:
+    for name, dataset, method in situations:
         with_workers, without = seen(dataset, 1, method), seen(dataset, 0)
         assert "exited unexpectedly" in with_workers, with_workers
-        yield Case(name, real in without, f'with a worker: "{with_workers}". With none: {without}')
+        shown = without not in (ALL_CAME, SILENCE)
+        yield Case(name, shown, f'with a worker: "{with_workers}". With none: {without}')
