@@ -82,7 +82,7 @@ def test_a_limit_can_be_changed_to_see_what_happens(tmp_path: Path) -> None:
     """With 2 GB the broken program is healthy: that is no failure of the lab, and no fix."""
     result = loader_lab("lab", "shm", "--shm", "2g", runs=tmp_path)
     assert result.returncode == 0
-    assert "HEALTHY, with the limits you chose" in result.stdout and "/dev/shm of 2048.0 MB" in result.stdout
+    assert "HEALTHY, with the limits you chose" in result.stdout and "/dev/shm of 2.0 GB" in result.stdout
 
 
 def test_the_solution_says_what_it_needs_where_it_cannot_run(tmp_path: Path) -> None:
