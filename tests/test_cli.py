@@ -22,7 +22,7 @@ def loader_lab(
     return subprocess.run(
         [sys.executable, "-m", "labs.harness", *map(str, arguments), *where],
         cwd=ROOT,
-        env={**os.environ, **environment},
+        env={**os.environ, "LOADER_LAB_WORKSHOP": "/nowhere", **environment},
         capture_output=True,
         text=True,
         timeout=120,
@@ -124,7 +124,9 @@ def test_a_hang_shows_where_everybody_stands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["lab", "smh"], f"there is no lab called 'smh'; there are: {', '.join(LABS)}"),
+        (["lab", "smh"], "there is no lab called 'smh'; did you mean shm? nox -l lists them all"),
+        (["lab", "shm", "--contol"], "unrecognized arguments: --contol; did you mean --control"),
+        (["lab", "shm", "--zzz"], "unrecognized arguments: --zzz; --help lists what there is"),
         (["mend", "shm"], "invalid choice: 'mend'"),
         (["check", "shm"], "or name a file of your own: nox -s check-shm -- my_attempt.py"),
         (["check", "shm", "nowhere.py"], "there is no file nowhere.py that can be read"),
@@ -141,11 +143,20 @@ def test_a_hang_shows_where_everybody_stands(tmp_path: Path) -> None:
 )
 def test_wrong_usage_is_explained(arguments: list[str], words: str) -> None:
     """One sentence that says what was wrong and what is possible; exit code 2."""
-    result = loader_lab(*arguments, LOADER_LAB_WORKSHOP="/nowhere")
+    result = loader_lab(*arguments)
     assert result.returncode == 2 and words in result.stderr and "Traceback" not in result.stderr
 
 
 def test_a_machine_without_containers_is_told_what_to_do(tmp_path: Path) -> None:
+def test_names_stay_in_one_piece_at_80_columns() -> None:
+    """In the help, and in an error on a terminal."""
+    helped = loader_lab("--help", COLUMNS="80").stdout
+    assert all(re.search(rf"(?<![\w-]){name}(?![\w-])", helped) for name in LABS)
+    written = on_a_terminal("check", "freeze-result", LOADER_LAB_WORKSHOP="/nowhere")
+    assert "nox -s check-freeze-result -- my_attempt.py" in " ".join(written.split())
+    assert max(map(len, written.splitlines())) <= 80 and "freeze-\r" not in written
+
+
     """Exit code 77 and every reason."""
     result = loader_lab("lab", "shm", runs=tmp_path / "runs", PATH=str(tmp_path))
     assert result.returncode == 77 and "unshare is missing" in result.stderr
@@ -238,13 +249,22 @@ def nox(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess
 
 
 def test_nox_shows_the_menu() -> None:
-    """Every lab with one line that says what fails."""
+    """What one begins with, and then every lab with one line that says what fails, in its own spelling."""
     menu = nox("-l").stdout
     for lab in LABS.values():
+    assert re.findall("^- ([a-z-]+)", menu, re.M)[:3] == ["ready", "workshop", "lab-shm"]
+    assert "-> num_workers=0: the loop" in menu
         assert all(f"- {kind}-{lab.name}" in menu for kind in ("lab", "fix", "check")) and lab.fails[1:] in menu
 
 
 def test_nox_passes_verdicts_on(tmp_path: Path) -> None:
+def test_nox_asks_what_was_meant() -> None:
+    """A session that does not exist: the nearest ones, and where all of them are; and no word about uv."""
+    result = nox("-s", "lab-smh")
+    assert result.returncode != 0 and "lab-smh; did you mean lab-shm" in result.stderr and "nox -l" in result.stderr
+    assert "uv binary" not in nox("-s", "workshop", "--", "--help").stderr
+
+
     """JSON alone on standard output, success for what is expected, failure for what is not; a file relative to here."""
     good = nox("-s", "lab-pickle", "--", "--json", "--runs", tmp_path)
     assert good.returncode == 0 and json.loads(good.stdout)["verdict"] == "reproduced"

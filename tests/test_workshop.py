@@ -281,7 +281,8 @@ def test_a_folder_that_cannot_be_written_is_said(arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--reset", "smh"], "there is no lab called 'smh'"),
+        (["--reset", "smh"], "there is no lab called 'smh'; did you mean shm"),
+        (["--rest", "shm"], "did you mean --reset"),
         (["--reset"], "expected one argument"),
         (["--report", "--watch"], "not allowed with"),
         (["--name", "somebody"], "--name goes with --report"),
