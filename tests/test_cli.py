@@ -35,6 +35,7 @@ def test_a_reproduction_says_so_in_words_that_cannot_be_misread(tmp_path: Path) 
     assert result.returncode == 0 and result.stderr == ""
     for words in (
         "REPRODUCED, as it should",
+        "Job: 32 samples, 2 epochs, 4 workers started with fork",
         "workers killed by signal 7 (SIGBUS)",
         "observed",
         "expected",
@@ -147,7 +148,6 @@ def test_wrong_usage_is_explained(arguments: list[str], words: str) -> None:
     assert result.returncode == 2 and words in result.stderr and "Traceback" not in result.stderr
 
 
-def test_a_machine_without_containers_is_told_what_to_do(tmp_path: Path) -> None:
 def test_names_stay_in_one_piece_at_80_columns() -> None:
     """In the help, and in an error on a terminal."""
     helped = loader_lab("--help", COLUMNS="80").stdout
@@ -157,6 +157,7 @@ def test_names_stay_in_one_piece_at_80_columns() -> None:
     assert max(map(len, written.splitlines())) <= 80 and "freeze-\r" not in written
 
 
+def test_a_machine_without_containers_is_told_what_to_do(tmp_path: Path) -> None:
     """Exit code 77 and every reason."""
     result = loader_lab("lab", "shm", runs=tmp_path / "runs", PATH=str(tmp_path))
     assert result.returncode == 77 and "unshare is missing" in result.stderr
@@ -251,13 +252,12 @@ def nox(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess
 def test_nox_shows_the_menu() -> None:
     """What one begins with, and then every lab with one line that says what fails, in its own spelling."""
     menu = nox("-l").stdout
-    for lab in LABS.values():
     assert re.findall("^- ([a-z-]+)", menu, re.M)[:3] == ["ready", "workshop", "lab-shm"]
     assert "-> num_workers=0: the loop" in menu
+    for lab in LABS.values():
         assert all(f"- {kind}-{lab.name}" in menu for kind in ("lab", "fix", "check")) and lab.fails[1:] in menu
 
 
-def test_nox_passes_verdicts_on(tmp_path: Path) -> None:
 def test_nox_asks_what_was_meant() -> None:
     """A session that does not exist: the nearest ones, and where all of them are; and no word about uv."""
     result = nox("-s", "lab-smh")
@@ -265,6 +265,7 @@ def test_nox_asks_what_was_meant() -> None:
     assert "uv binary" not in nox("-s", "workshop", "--", "--help").stderr
 
 
+def test_nox_passes_verdicts_on(tmp_path: Path) -> None:
     """JSON alone on standard output, success for what is expected, failure for what is not; a file relative to here."""
     good = nox("-s", "lab-pickle", "--", "--json", "--runs", tmp_path)
     assert good.returncode == 0 and json.loads(good.stdout)["verdict"] == "reproduced"

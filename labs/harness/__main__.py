@@ -15,7 +15,7 @@ from labs.harness.run import Request, once
 from labs.harness.verdict import AS_EXPECTED
 from labs.harness.words import no_lab
 from labs.workshop import feedback
-from labs.workshop.exercises import copy_of
+from labs.workshop.exercises import copy_of, to_be_mended
 
 RUNS = Path(os.environ.get("LOADER_LAB_RUNS") or ROOT / "runs")
 
@@ -102,6 +102,7 @@ def main(argv: list[str]) -> int:
         feedback.hint(LABS[arguments.lab])
         return AS_EXPECTED
     request = request_of(arguments)
+    exercise = None if request.file else to_be_mended(request.lab)
     alone = arguments.repeat == 1 and not arguments.json
     verdicts = []
     backend = container.choose(arguments.container, request.limits)
@@ -116,7 +117,7 @@ def main(argv: list[str]) -> int:
         if alone and request.file and record:
             feedback.show(verdict, request.lab, folder, request.file, record)
         elif alone:
-            report.show(verdict, request.lab, folder)
+            report.show(verdict, request.lab, folder, exercise)
         elif not arguments.json:
             report.one_line(number, arguments.repeat, verdict)
     if arguments.json:

@@ -114,11 +114,13 @@ def overview(page: Page, every: list[Exercise], made: int) -> None:
 def describe(each: Exercise) -> tuple[str, str]:
     words, style = STATES[each.state]
     if each.changed_since:
-        words = {
-            each.record.judged_sha256: "solved; broken again",
-            exercises.sha256(each.lab.program): "solved; put back since",
-            None: "solved; no file now",
-        }.get(exercises.sha256(exercises.copy_of(each.lab)), "solved; changed since")
+        text = exercises.sha256(exercises.copy_of(each.lab))
+        if text is None:
+            words = "solved; no file now"
+        elif exercises.is_untouched(each.lab):
+            words = "solved; put back since"
+        else:
+            words = "solved; broken again" if text == each.record.judged_sha256 else "solved; changed since"
     return words, style
 
 
@@ -129,7 +131,7 @@ def invite(page: Page, each: Exercise) -> None:
     show_steps(
         page,
         [
-            (f"{nox} -s lab-{lab.name}", "see it fail, and why"),
+            (f"{nox} -s lab-{lab.name}", "see it fail, and what proves it"),
             (f"edit {own}", "the marked part is enough; labs/ and solutions/ stay as they are"),
             (f"{nox} -s check-{lab.name}", "have yours judged; add -- --hint for a hint"),
         ],
