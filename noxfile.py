@@ -4,6 +4,7 @@ One environment, made once by the session `env`, serves all labs: each of the ot
 """
 
 import hashlib
+import logging
 import os
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ sys.path.insert(0, str(ROOT))
 
 from labs.catalog import LABS  # noqa: E402
 from labs.harness.lab import Lab  # noqa: E402
+from labs.harness.words import did_you_mean, sentence  # noqa: E402
 
 nox.needs_version = ">=2025.10"
 nox.options.sessions = []
@@ -31,6 +33,19 @@ GROUPS = nox.project.dependency_groups
 PYPROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
 # A container needs a moment to be taken down; nox would otherwise wait for half a second and kill.
 PATIENCE = {"interrupt_timeout": 10, "terminate_timeout": 10}
+
+
+def helped(record: logging.LogRecord) -> bool:
+    """What nox says, for somebody new to it: what may have been meant, and nothing about tools that are not needed."""
+    text = record.getMessage()
+    missing = text.partition("Sessions not found: ")[2]
+    if missing:
+        near = did_you_mean(missing.split(", ")[0], nox.registry.get())
+        record.msg, record.args = f"{text}; {near}nox -l lists them all", ()
+    return text != "uv binary not found."
+
+
+logging.getLogger("nox").addFilter(helped)
 
 
 def install(session: nox.Session, group: str) -> None:
@@ -48,17 +63,23 @@ def install(session: nox.Session, group: str) -> None:
     stamp.write_text(mark)
 
 
-@nox.session(venv_backend="none" if READY else "venv", reuse_venv=True)
-def env(session: nox.Session) -> None:
-    """Make the one environment that all labs run in."""
-    install(session, "lab")
-
-
 def harness(session: nox.Session, *arguments: str, module: str = "labs.harness") -> None:
     """Run the harness where the person is, so that the files they name are found."""
     session.chdir(session.invoked_from)
     command = [str(PYTHON), "-m", module, *arguments]
     session.run(*command, external=True, env={"PYTHONPATH": str(ROOT)}, **PATIENCE)
+
+
+@nox.session(python=False, requires=["env"])
+def ready(session: nox.Session) -> None:
+    """Can this machine run every lab, and if not, what to do."""
+    harness(session, *session.posargs, module="labs.workshop.ready")
+
+
+@nox.session(python=False, requires=["env"])
+def workshop(session: nox.Session) -> None:
+    """Your copies to mend, your progress, what is next (-- --help: more)."""
+    harness(session, *session.posargs, module="labs.workshop")
 
 
 def add_lab(lab: Lab) -> None:
@@ -71,9 +92,9 @@ def add_lab(lab: Lab) -> None:
     def check(session: nox.Session) -> None:
         harness(session, "check", lab.name, *session.posargs)
 
-    broken.__doc__ = f"{lab.fails[0].upper()}{lab.fails[1:]}."
+    broken.__doc__ = sentence(lab.fails)
     fixed.__doc__ = f"The solution of lab-{lab.name}, in the same container: healthy."
-    check.__doc__ = f"Judge your own fix in workshop/ (-- --hint: a hint), or: nox -s check-{lab.name} -- my_attempt.py"
+    check.__doc__ = "Judge your fix in workshop/ (-- --hint: a hint)."
     # `nox -t lab` is for every machine; a lab that is about memory needs docker or podman.
     tags = [] if lab.limits.memory else ["lab"]
     nox.session(broken, name=f"lab-{lab.name}", python=False, requires=["env"], tags=tags)
@@ -85,16 +106,10 @@ for each in LABS.values():
     add_lab(each)
 
 
-@nox.session(python=False, requires=["env"])
-def workshop(session: nox.Session) -> None:
-    """Your own copies of the broken programs to mend, your progress, and what is next (-- --help: more)."""
-    harness(session, *session.posargs, module="labs.workshop")
-
-
-@nox.session(python=False, requires=["env"])
-def ready(session: nox.Session) -> None:
-    """Can this machine run every lab, and if not, what to do."""
-    harness(session, *session.posargs, module="labs.workshop.ready")
+@nox.session(venv_backend="none" if READY else "venv", reuse_venv=True)
+def env(session: nox.Session) -> None:
+    """Make the one environment that all labs run in."""
+    install(session, "lab")
 
 
 @nox.session(python=False, requires=["env"])

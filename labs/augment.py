@@ -3,7 +3,7 @@
 Symptom: none. Training runs, and learns from each patch as many times as there are workers, in every epoch again.
 Cause:   torch seeds the global generators of torch, numpy and random in each worker, and no others: a generator that
          the dataset holds, and OpenCV's own, start in every worker, at every epoch, as the same copy.
-Run:     nox -s lab-augment (repeats itself), nox -s fix-augment (does not), nox -s check-augment -- my_attempt.py
+Run:     nox -s lab-augment (repeats itself), nox -s fix-augment (does not), nox -s check-augment (yours)
 """
 
 import atexit

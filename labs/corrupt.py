@@ -3,7 +3,7 @@
 Symptom: AttributeError: 'NoneType' object has no attribute 'transpose', and the epoch is over.
 Cause:   cv2.imread answers None where it cannot decode. Whatever a worker raises is raised again in the main process,
          where it ends the loop: one file takes the rest of the epoch with it.
-Run:     nox -s lab-corrupt (stops), nox -s fix-corrupt (goes on), nox -s check-corrupt -- my_attempt.py
+Run:     nox -s lab-corrupt (stops), nox -s fix-corrupt (goes on), nox -s check-corrupt (yours)
 """
 
 import atexit

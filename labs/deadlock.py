@@ -3,7 +3,7 @@
 Symptom: training stands still, at its first batch, for ever. Nothing is printed.
 Cause:   fork copies the lock as it is at that moment, held, and not the thread that holds it: in a worker nobody will
          ever release it.
-Run:     nox -s lab-deadlock (hangs), nox -s fix-deadlock (runs), nox -s check-deadlock -- my_attempt.py
+Run:     nox -s lab-deadlock (hangs), nox -s fix-deadlock (runs), nox -s check-deadlock (yours)
 """
 
 import atexit

@@ -3,7 +3,7 @@
 Symptom: training stands still, at its first batch, for ever. On stderr, if anybody looks: "Can't pickle <class ...>".
 Cause:   what a worker returns is pickled by the queue's feeder thread, and a class made inside a function has no name
          to be pickled by. The thread prints the failure, drops the batch, and nobody is told (pytorch#142884).
-Run:     nox -s lab-freeze-result (hangs), nox -s fix-freeze-result (runs), nox -s check-freeze-result -- my_attempt.py
+Run:     nox -s lab-freeze-result (hangs), nox -s fix-freeze-result (runs), nox -s check-freeze-result (yours)
 """
 
 import atexit

@@ -3,7 +3,7 @@
 Symptom: ValueError: Expected more than 1 value per channel when training, got input size torch.Size([1, 16])
 Cause:   in training BatchNorm takes mean and variance of the batch, and one sample has no variance. 49 images in
          batches of 8 leave one for the last batch: the epoch runs for six batches and dies on the seventh.
-Run:     nox -s lab-last-batch (dies at the end), nox -s fix-last-batch (ends), nox -s check-last-batch -- my_attempt.py
+Run:     nox -s lab-last-batch (dies at the end), nox -s fix-last-batch (ends), nox -s check-last-batch (yours)
 
 The same program validates with TRAINING = False: there every image counts.
 """

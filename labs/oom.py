@@ -3,7 +3,7 @@
 Symptom: the first epoch runs, and in the second: DataLoader worker (pid 41) is killed by signal: Killed.
 Cause:   the limit counts all processes of the container together. Every worker fills a cache of its own, and when the
          photographs are dealt anew each epoch, each worker comes to hold all of them.
-Run:     nox -s lab-oom (is killed), nox -s fix-oom (fits), nox -s check-oom -- my_attempt.py
+Run:     nox -s lab-oom (is killed), nox -s fix-oom (fits), nox -s check-oom (yours)
 """
 
 import atexit

@@ -4,7 +4,7 @@ Symptom: every CPU is busy, and much of it with changing from one thread to anot
 Cause:   OpenCV starts a pool of threads in every worker, for all CPUs that it may use; torch limits only its own.
          On a host with 64 cores, in a container that has a share of them and no quota, two workers are 128 threads.
          Here OPENCV_FOR_THREADS_NUM=64 plays that host, and the 128 threads take turns on 2 CPUs.
-Run:     nox -s lab-opencv (crowded), nox -s fix-opencv (calm), nox -s check-opencv -- my_attempt.py
+Run:     nox -s lab-opencv (crowded), nox -s fix-opencv (calm), nox -s check-opencv (yours)
 """
 
 import atexit

@@ -3,7 +3,7 @@
 Symptom: RuntimeError: stack expects each tensor to be equal size, but got [11] at entry 0 and [44] at entry 1
          (or, where the first sentence is longer than the average: Trying to resize storage that is not resizable)
 Cause:   torch's own collate stacks samples into one tensor, and a tensor has no room for rows of different lengths.
-Run:     nox -s lab-ragged (dies at once), nox -s fix-ragged (pads and masks), nox -s check-ragged -- my_attempt.py
+Run:     nox -s lab-ragged (dies at once), nox -s fix-ragged (pads and masks), nox -s check-ragged (yours)
 
 A padded batch is (tokens, mask, numbers): the mask is True where there is a token and False where there is padding.
 """

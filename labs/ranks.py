@@ -3,7 +3,7 @@
 Symptom: an epoch is four times as long as it should be, and the model sees every record four times.
 Cause:   an IterableDataset is copied into every worker of every rank, and nobody divides the shards: 2 ranks times 2
          workers are 4 copies. Dividing by worker, or by rank, alone still leaves 2.
-Run:     nox -s lab-ranks (4 copies), nox -s fix-ranks (1), nox -s check-ranks -- my_attempt.py
+Run:     nox -s lab-ranks (4 copies), nox -s fix-ranks (1), nox -s check-ranks (yours)
          by hand: torchrun --standalone --nproc-per-node 2 labs/ranks.py
 """
 

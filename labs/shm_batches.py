@@ -3,7 +3,7 @@
 Symptom: RuntimeError: unable to allocate shared memory(shm) for file </torch_...>: No space left on device (28)
 Cause:   a batch travels from a worker to the main process through /dev/shm, and docker gives a container 64 MB of it.
          In flight at once: batch bytes x (num_workers x prefetch_factor + 2).
-Run:     nox -s lab-shm-batches (dies), nox -s fix-shm-batches (fits), nox -s check-shm-batches -- my_attempt.py
+Run:     nox -s lab-shm-batches (dies), nox -s fix-shm-batches (fits), nox -s check-shm-batches (yours)
 """
 
 import atexit

@@ -3,7 +3,7 @@
 Symptom: the device idles: most of each step goes by before there is anything to compute.
 Cause:   with num_workers=0 loading and computing take turns. While a batch is loaded nothing is computed, and while
          it is computed nothing is loaded.
-Run:     nox -s lab-starve (waits), nox -s fix-starve (overlaps), nox -s check-starve -- my_attempt.py
+Run:     nox -s lab-starve (waits), nox -s fix-starve (overlaps), nox -s check-starve (yours)
 
 The store and the device are played by a clock, so that the proportions are the same on every machine: an image takes
 15 ms to arrive, a step 50 ms to compute.

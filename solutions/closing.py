@@ -3,7 +3,7 @@
 Symptom: none. An epoch is longer than it should be, loading is slow, and the model learns less than it could.
 Cause:   three at once, each with a lab of its own. A worker starts as a copy: of a stream that nobody divides, of a
          generator that nobody seeds, and of a library that starts threads for a whole host.
-Run:     nox -s lab-closing (all three), nox -s fix-closing (none), nox -s check-closing -- my_attempt.py
+Run:     nox -s lab-closing (all three), nox -s fix-closing (none), nox -s check-closing (yours)
 """
 
 import atexit

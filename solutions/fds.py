@@ -3,7 +3,7 @@
 Symptom: RuntimeError: Too many open files. Communication with the workers is no longer possible.
 Cause:   a tensor that came from a worker is a file in /dev/shm, held open for as long as the tensor, or any view of
          it, is alive. Keeping one image of a batch keeps the file of the whole batch, and files are counted.
-Run:     nox -s lab-fds (dies with 256), nox -s fix-fds (holds), nox -s check-fds -- my_attempt.py
+Run:     nox -s lab-fds (dies with 256), nox -s fix-fds (holds), nox -s check-fds (yours)
 """
 
 import atexit

@@ -4,7 +4,7 @@ Symptom: training stands still, at its first batch, for ever. On stderr, if anyb
          memory(shm) ... No space left on device (28)".
 Cause:   torch's own collate allocates the batch in shared memory, and a failure there is raised. Any other tensor is
          moved there by the queue's feeder thread: it prints the failure, drops the batch, and nobody is told.
-Run:     nox -s lab-freeze-shm (hangs), nox -s fix-freeze-shm (fits), nox -s check-freeze-shm -- my_attempt.py
+Run:     nox -s lab-freeze-shm (hangs), nox -s fix-freeze-shm (fits), nox -s check-freeze-shm (yours)
 """
 
 import atexit

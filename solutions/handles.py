@@ -3,7 +3,7 @@
 Symptom: none. Some records never come, and others are nonsense: the end of one and the beginning of another.
 Cause:   a forked worker inherits the open file, and with it one position in it, shared by all. Each worker reads the
          next block from wherever the others have left it, and blocks do not end where records do.
-Run:     nox -s lab-handles (torn records), nox -s fix-handles (whole ones), nox -s check-handles -- my_attempt.py
+Run:     nox -s lab-handles (torn records), nox -s fix-handles (whole ones), nox -s check-handles (yours)
 """
 
 import atexit

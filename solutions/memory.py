@@ -3,7 +3,7 @@
 Symptom: memory grows by the size of the list with every worker, until the machine swaps or somebody is killed.
 Cause:   fork shares the list, and reading it is writing: Python counts references inside each object, so every page
          that a worker looks at is copied for it. gc.freeze() does not help.
-Run:     nox -s lab-memory (grows), nox -s fix-memory (is shared), nox -s check-memory -- my_attempt.py
+Run:     nox -s lab-memory (grows), nox -s fix-memory (is shared), nox -s check-memory (yours)
 """
 
 import atexit

@@ -3,7 +3,8 @@
 Symptom: AttributeError: Can't pickle local object ... (PicklingError from Python 3.14 on), before the first batch.
 Cause:   under forkserver and spawn the dataset is pickled and sent to each worker, and a lambda has no name to send.
          Linux forked, and pickled nothing, until Python 3.14 made forkserver the default.
-Run:     nox -s lab-pickle (dies at once), nox -s fix-pickle (holds), nox -s check-pickle -- my_attempt.py
+Run:     nox -s lab-pickle (dies at once), nox -s fix-pickle (holds), nox -s check-pickle (yours)
+         By itself (python labs/pickling.py) it works on Linux before Python 3.14: there fork is the default.
 """
 
 import atexit

@@ -3,7 +3,7 @@
 Symptom: none. An epoch is as many times longer as there are workers, and each sample is seen that many times.
 Cause:   every worker has its own copy of an IterableDataset and runs its __iter__ from the start. Nobody divides the
          work unless the dataset does.
-Run:     nox -s lab-shards (each sample 4 times), nox -s fix-shards (once), nox -s check-shards -- my_attempt.py
+Run:     nox -s lab-shards (each sample 4 times), nox -s fix-shards (once), nox -s check-shards (yours)
 """
 
 import atexit

@@ -2,7 +2,7 @@
 
 Symptom: DataLoader worker (pid N) is killed by signal: Bus error.
 Cause:   a file in /dev/shm is sparse. Creating it succeeds at any size; the first write past the limit is SIGBUS.
-Run:     nox -s lab-shm (dies in 64 MB), nox -s fix-shm (holds), nox -s check-shm -- my_attempt.py
+Run:     nox -s lab-shm (dies in 64 MB), nox -s fix-shm (holds), nox -s check-shm (yours)
 """
 
 import atexit

@@ -3,7 +3,8 @@
 Symptom: TypeError: cannot pickle 'sqlite3.Connection' object, before the first batch.
 Cause:   under forkserver and spawn the dataset is pickled and sent to each worker, and a connection cannot be sent.
          (Under fork it is not sent but shared, by processes that do not know of each other: sql_postgres.py.)
-Run:     nox -s lab-sql (dies at once), nox -s fix-sql (runs), nox -s check-sql -- my_attempt.py
+Run:     nox -s lab-sql (dies at once), nox -s fix-sql (runs), nox -s check-sql (yours)
+         By itself (python labs/sql.py) it works on Linux before Python 3.14: there fork is the default.
 """
 
 import atexit

@@ -22,7 +22,7 @@ def loader_lab(
     return subprocess.run(
         [sys.executable, "-m", "labs.harness", *map(str, arguments), *where],
         cwd=ROOT,
-        env={**os.environ, **environment},
+        env={**os.environ, "LOADER_LAB_WORKSHOP": "/nowhere", **environment},
         capture_output=True,
         text=True,
         timeout=120,
@@ -35,6 +35,7 @@ def test_a_reproduction_says_so_in_words_that_cannot_be_misread(tmp_path: Path) 
     assert result.returncode == 0 and result.stderr == ""
     for words in (
         "REPRODUCED, as it should",
+        "Job: 32 samples, 2 epochs, 4 workers started with fork",
         "workers killed by signal 7 (SIGBUS)",
         "observed",
         "expected",
@@ -82,7 +83,7 @@ def test_a_limit_can_be_changed_to_see_what_happens(tmp_path: Path) -> None:
     """With 2 GB the broken program is healthy: that is no failure of the lab, and no fix."""
     result = loader_lab("lab", "shm", "--shm", "2g", runs=tmp_path)
     assert result.returncode == 0
-    assert "HEALTHY, with the limits you chose" in result.stdout and "/dev/shm of 2048.0 MB" in result.stdout
+    assert "HEALTHY, with the limits you chose" in result.stdout and "/dev/shm of 2.0 GB" in result.stdout
 
 
 def test_the_solution_says_what_it_needs_where_it_cannot_run(tmp_path: Path) -> None:
@@ -124,7 +125,9 @@ def test_a_hang_shows_where_everybody_stands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["lab", "smh"], f"there is no lab called 'smh'; there are: {', '.join(LABS)}"),
+        (["lab", "smh"], "there is no lab called 'smh'; did you mean shm? nox -l lists them all"),
+        (["lab", "shm", "--contol"], "unrecognized arguments: --contol; did you mean --control"),
+        (["lab", "shm", "--zzz"], "unrecognized arguments: --zzz; --help lists what there is"),
         (["mend", "shm"], "invalid choice: 'mend'"),
         (["check", "shm"], "or name a file of your own: nox -s check-shm -- my_attempt.py"),
         (["check", "shm", "nowhere.py"], "there is no file nowhere.py that can be read"),
@@ -141,8 +144,17 @@ def test_a_hang_shows_where_everybody_stands(tmp_path: Path) -> None:
 )
 def test_wrong_usage_is_explained(arguments: list[str], words: str) -> None:
     """One sentence that says what was wrong and what is possible; exit code 2."""
-    result = loader_lab(*arguments, LOADER_LAB_WORKSHOP="/nowhere")
+    result = loader_lab(*arguments)
     assert result.returncode == 2 and words in result.stderr and "Traceback" not in result.stderr
+
+
+def test_names_stay_in_one_piece_at_80_columns() -> None:
+    """In the help, and in an error on a terminal."""
+    helped = loader_lab("--help", COLUMNS="80").stdout
+    assert all(re.search(rf"(?<![\w-]){name}(?![\w-])", helped) for name in LABS)
+    written = on_a_terminal("check", "freeze-result", LOADER_LAB_WORKSHOP="/nowhere")
+    assert "nox -s check-freeze-result -- my_attempt.py" in " ".join(written.split())
+    assert max(map(len, written.splitlines())) <= 80 and "freeze-\r" not in written
 
 
 def test_a_machine_without_containers_is_told_what_to_do(tmp_path: Path) -> None:
@@ -238,10 +250,19 @@ def nox(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess
 
 
 def test_nox_shows_the_menu() -> None:
-    """Every lab with one line that says what fails."""
+    """What one begins with, and then every lab with one line that says what fails, in its own spelling."""
     menu = nox("-l").stdout
+    assert re.findall("^- ([a-z-]+)", menu, re.M)[:3] == ["ready", "workshop", "lab-shm"]
+    assert "-> num_workers=0: the loop" in menu
     for lab in LABS.values():
         assert all(f"- {kind}-{lab.name}" in menu for kind in ("lab", "fix", "check")) and lab.fails[1:] in menu
+
+
+def test_nox_asks_what_was_meant() -> None:
+    """A session that does not exist: the nearest ones, and where all of them are; and no word about uv."""
+    result = nox("-s", "lab-smh")
+    assert result.returncode != 0 and "lab-smh; did you mean lab-shm" in result.stderr and "nox -l" in result.stderr
+    assert "uv binary" not in nox("-s", "workshop", "--", "--help").stderr
 
 
 def test_nox_passes_verdicts_on(tmp_path: Path) -> None:

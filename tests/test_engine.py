@@ -189,7 +189,7 @@ def test_the_class_runs_the_lab_of_its_index(docker: Engine) -> None:
 def test_here_refuses_where_it_would_fill_more_than_the_limit(docker: Engine) -> None:
     """In a container with 200 MB the 64 MB lab does not run, and says why."""
     result = run_image("lab", "shm", options=("--shm-size", "200m"))
-    assert result.returncode == 77 and "here: /dev/shm here has 200 MB, and the limit is 64 MB" in result.stderr
+    assert result.returncode == 77 and "here: /dev/shm here has 200.0 MB, and the limit is 64.0 MB" in result.stderr
 
 
 def test_here_leaves_its_neighbours_alone(docker: Engine) -> None:

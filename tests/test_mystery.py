@@ -30,7 +30,7 @@ def test_the_evidence_does_not_name_the_lab(tmp_path: Path, lab: str) -> None:
     """Not the file, not the lab, not the cause, not the fix; also not in the record that is left."""
     result = ask(tmp_path, "--seed", seed_of(lab))
     assert result.returncode == 0 and result.stderr == "" and "observed" in result.stdout
-    evidence = result.stdout.partition("Which is it?")[0]
+    evidence = result.stdout.partition("Which of these labs is it?")[0]
     text = " ".join(evidence.split())
     for secret in (LABS[lab].program.name, f"lab {lab}", LABS[lab].fails, LABS[lab].advice, cause(LABS[lab])):
         assert secret not in text
@@ -57,6 +57,22 @@ def test_an_answer_is_judged_and_explained(tmp_path: Path) -> None:
     wrong = ask(tmp_path, "--seed", seed, "--answer", "pickle")
     assert wrong.returncode == 1 and "No, it is not pickle." in wrong.stdout and "shards" not in wrong.stdout
     assert LABS["shards"].hints[0] in " ".join(wrong.stdout.split())
+
+
+def test_a_wrong_answer_of_the_same_kind_is_not_said_to_be_the_same(tmp_path: Path) -> None:
+    """Both raise, and not the same."""
+    wrong = ask(tmp_path, "--seed", seed_of("corrupt"), "--answer", "ragged")
+    assert wrong.returncode == 1 and "of the same kind, so look at the details" in wrong.stdout
+
+
+def test_on_a_terminal_it_asks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A name that is none of them is answered with the nearest; Enter alone with the command for later."""
+    answers = iter(["shmm", "shards", ""])
+    monkeypatch.setattr("builtins.input", lambda prompt: next(answers))
+    assert mystery.ask(LABS["shm"]) == 0
+    shown = capsys.readouterr().out
+    assert "There is no 'shmm' among them; did you mean shm" in shown and "No, it is not shards." in shown
+    assert shown.rstrip().endswith("-s workshop -- --mystery --answer NAME")
 
 
 def test_the_last_mystery_is_remembered(tmp_path: Path) -> None:

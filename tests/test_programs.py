@@ -10,7 +10,7 @@ import pytest
 from labs.catalog import LABS
 from labs.harness import container
 from labs.harness.lab import contents
-from labs.harness.limits import ROOT
+from labs.harness.limits import ROOT, Limits
 from tests.programs import SQL_POSTGRES
 
 PAIRS = {**LABS, SQL_POSTGRES.file: SQL_POSTGRES}
@@ -49,6 +49,19 @@ def test_a_program_runs_by_hand(lab: str) -> None:
     ranks = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"] if LABS[lab].ranks else []
     argv = [sys.executable, "-W", "ignore", *ranks, str(LABS[lab].solution)]
     process = container.start(backend, argv, limits, f"loader-lab-{os.getpid()}-hand", LABS[lab].solution)
+    printed = process.communicate(timeout=60)[0].decode()
+    assert process.returncode == 0 and printed.count("\n") >= 4
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="forkserver is the default from Python 3.14 on")
+@pytest.mark.parametrize("lab", [lab.name for lab in LABS.values() if lab.limits.start_method == "forkserver"])
+def test_a_program_that_fails_under_forkserver_says_that_it_runs_by_hand(lab: str) -> None:
+    """And it does, broken as it is, where fork is the default."""
+    program = LABS[lab].program
+    assert f"By itself (python labs/{program.name}) it works on Linux before Python 3.14" in program.read_text()
+    argv = [sys.executable, "-W", "ignore", str(program)]
+    name = f"loader-lab-{os.getpid()}-hand"
+    process = container.start(container.BACKENDS["namespace"], argv, Limits(), name, program)
     printed = process.communicate(timeout=60)[0].decode()
     assert process.returncode == 0 and printed.count("\n") >= 4
 

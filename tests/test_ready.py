@@ -70,10 +70,27 @@ def test_a_lab_that_needs_an_engine_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_last_line_counts_and_names() -> None:
     """How many can run, which cannot, and why."""
-    assert ready.conclusion({}, True) == f"ready: all {len(LABS)} labs can run here"
-    partly = ready.conclusion({"shm": "too small", "fds": "too small"}, True)
+    assert ready.conclusion({}, True, {}) == f"ready: all {len(LABS)} labs can run here"
+    partly = ready.conclusion({"shm": "too small", "fds": "too small"}, True, {})
     assert partly == f"not ready: {len(LABS) - 2} of {len(LABS)} labs can run here; shm, fds cannot (too small)"
-    assert ready.conclusion({}, False).endswith("what is wrong stands above")
+    assert ready.conclusion({}, False, {}).endswith("what is wrong stands above")
+    waiting = ready.conclusion({}, True, {"oom": "podman"})
+    assert waiting.startswith(f"not ready: {len(LABS) - 1} of {len(LABS)} labs can run here; oom can once podman has")
+
+
+def test_an_image_that_is_not_built_yet_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Which labs wait for it, and the command that builds it, on a line of its own; that is not ready."""
+    only(monkeypatch, namespace=True, podman=True)
+    monkeypatch.setattr(ready, "has_image", lambda name: name != "podman")
+    monkeypatch.setattr(ready, "try_one", lambda lab, runs: iter([]))
+    monkeypatch.chdir(ROOT)
+    assert ready.main(["--runs", str(tmp_path)]) == 77
+    shown = capsys.readouterr().out
+    assert "oom can once podman has its image" in " ".join(shown.split())
+    assert [line.strip() for line in shown.splitlines()].count("nox -s image -- podman") == 2
+    assert "here          no (the container that you are in already): not here" in shown
 
 
 def test_another_version_of_a_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

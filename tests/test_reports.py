@@ -56,6 +56,15 @@ def test_thirty_are_put_together(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert max(map(len, shown.splitlines())) <= 80
 
 
+def test_everybody_is_said_to_be_somewhere() -> None:
+    """Also who has not begun, who asked for a hint and changed nothing, who is between two, and who is done."""
+    asked = one("asked", shm=Entry("shm", NOT_STARTED, 0, 1))
+    between = replace(NOBODY, exercises=[replace(NOBODY.exercises[0], state=SOLVED), *NOBODY.exercises[1:]])
+    done = replace(NOBODY, exercises=[replace(entry, state=SOLVED) for entry in NOBODY.exercises])
+    said = [reports.working_on(report) for report in (AHEAD, NOBODY, asked, between, done)]
+    assert said == ["shm", "(not begun yet)", "shm", f"(next: {NOBODY.exercises[1].lab})", "(all solved)"]
+
+
 @pytest.mark.parametrize("suffix", reports.PAGES)
 def test_the_page_says_the_same(tmp_path: Path, suffix: str) -> None:
     """What a learner chose as a name is text there, whatever it looks like."""

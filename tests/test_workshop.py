@@ -76,10 +76,17 @@ def reported(result: subprocess.CompletedProcess[str]) -> dict[str, object]:
 
 
 def test_every_broken_program_is_copied_once(workshop: Command, folder: Path) -> None:
-    """The second call leaves alone what the learner has written."""
+    """As it is but for the cause, which is for them to find; the second call leaves alone what they have written."""
     first = workshop()
     assert first.returncode == 0 and first.stderr == "" and f"0 of {len(LABS)} exercises solved" in first.stdout
-    assert all((folder / lab.program.name).read_bytes() == lab.program.read_bytes() for lab in LABS.values())
+    for lab in LABS.values():
+        copy, original = ((path / lab.program.name).read_text().splitlines() for path in (folder, lab.program.parent))
+        other = [number for number, pair in enumerate(zip(copy, original, strict=True)) if len(set(pair)) > 1]
+        first, end = (
+            next(n for n, line in enumerate(original) if line.startswith(word)) for word in ("Cause:", "Run:")
+        )
+        assert other == list(range(first, end)) and copy[first].startswith("Cause:   for you to find")
+        assert f"nox -s check-{lab.name} (yours)" in copy[end]
     (folder / PICKLE.program.name).write_text("mine")
     second = workshop()
     assert (folder / PICKLE.program.name).read_text() == "mine"
@@ -128,7 +135,7 @@ def test_from_the_first_command_to_a_solved_exercise(workshop: Command, loader_l
     solved = loader_lab("check", "pickle")
     assert solved.returncode == 0 and "HEALTHY: your fix holds" in solved.stdout
     assert "-    return [flip, to_tensor]" in solved.stdout and "+    return [mirror, to_tensor]" in solved.stdout
-    assert "Why it works" in solved.stdout and PICKLE.advice in " ".join(solved.stdout.split())
+    assert "Why ours works" in solved.stdout and PICKLE.advice in " ".join(solved.stdout.split())
 
     entry = reported(workshop("--report", "--name", "seat 7"))
     assert entry == {**entry, "lab": "pickle", "state": SOLVED, "attempts": 3, "hints": 3, "finding": None}
@@ -172,7 +179,7 @@ def test_one_exercise_can_be_put_back(workshop: Command, folder: Path) -> None:
         assert result.returncode == 0 and result.stdout.count("\n") == 1
         assert result.stdout.endswith(f"yours is kept as pickling.py.{number}.bak\n")
         assert (folder / f"pickling.py.{number}.bak").read_text() == text
-        assert (folder / "pickling.py").read_bytes() == PICKLE.program.read_bytes()
+        assert (folder / "pickling.py").read_text() == exercises.handed_out(PICKLE)
     assert "kept" not in workshop("--reset", "pickle").stdout
 
 
@@ -281,7 +288,8 @@ def test_a_folder_that_cannot_be_written_is_said(arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--reset", "smh"], "there is no lab called 'smh'"),
+        (["--reset", "smh"], "there is no lab called 'smh'; did you mean shm"),
+        (["--rest", "shm"], "did you mean --reset"),
         (["--reset"], "expected one argument"),
         (["--report", "--watch"], "not allowed with"),
         (["--name", "somebody"], "--name goes with --report"),
@@ -323,6 +331,45 @@ def test_every_diff_fits_a_terminal(lab: str, capsys: pytest.CaptureFixture[str]
     shown = capsys.readouterr().out.splitlines()
     assert max(map(len, shown)) <= 80 and any(line.startswith("    +") for line in shown)
     assert all(line[4:5] in ("", "+", "-", " ") for line in shown[2:])
+
+
+def test_a_fix_that_differs_in_comments_alone_is_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is said to be the same, and no diff is shown."""
+    own = tmp_path / "pickling.py"
+    own.write_text(PICKLE.solution.read_text().replace("def mirror(", "# From left to right.\n\n\ndef mirror("))
+    assert own.read_text() != PICKLE.solution.read_text()
+    printed(lambda page: feedback.beside_ours(page, PICKLE, own))
+    assert capsys.readouterr().out == "\n  Your fix is the same as ours, solutions/pickling.py\n"
+
+
+def test_without_the_marks_our_docstring_is_no_difference(tmp_path: Path) -> None:
+    """A learner's copy has no cause in it, and may have lost the marks."""
+    own = tmp_path / "pickling.py"
+    own.write_text(exercises.handed_out(PICKLE).replace(feedback.START, ""))
+    changes = feedback.difference(own, PICKLE.solution)
+    assert "+    return [mirror, to_tensor]" in changes and not any("Cause" in line for line in changes)
+
+
+@pytest.mark.parametrize("code", ["", "    value = 1  ", "    value = some_function(with_arguments, and_more)  "])
+def test_a_comment_that_goes_on_below_is_still_a_comment(code: str) -> None:
+    """Each line of it begins as one, and the diff can be read as code."""
+    first, *others = feedback.folded(f"+{code}# {'one word after the other, ' * 5}")
+    assert first.startswith(f"+{code}# one") and others and all(len(line) <= 74 for line in (first, *others))
+    assert all(line.startswith("+") and line[1:].lstrip().startswith("# ") for line in others)
+
+
+def test_an_exercise_is_not_given_away_by_its_lab(workshop: Command, loader_lab: Command) -> None:
+    """With a copy to mend the lab shows evidence alone, and says where the rest is; after all hints it tells all."""
+    told, secrets = loader_lab("lab", "pickle").stdout, ("Why\n", "In a job of your own", "--control", "fix-pickle")
+    assert all(words in told for words in secrets)
+    workshop()
+    hidden = loader_lab("lab", "pickle").stdout
+    assert "REPRODUCED, as it should" in hidden and not any(words in hidden for words in secrets)
+    for words in ("pickling.py", "check-pickle judges it", "nox -s check-pickle -- --hint", "docs/labs/pickle.md"):
+        assert words in hidden
+    for _ in PICKLE.hints:
+        loader_lab("check", "pickle", "--hint")
+    assert all(words in loader_lab("lab", "pickle").stdout for words in secrets)
 
 
 def test_explanations_belong_to_findings() -> None:

@@ -15,7 +15,8 @@ from docs.make.pictures import journey
 from labs.catalog import LABS
 from labs.harness.lab import Lab
 from labs.harness.limits import BASE_ENV, ROOT
-from labs.harness.report import cause, sentence
+from labs.harness.report import cause
+from labs.harness.words import sentence
 
 TESTS = ROOT / "tests" / "test_workers.py"
 FRAGMENTS = ROOT / "docs" / "fragments"

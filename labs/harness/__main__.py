@@ -9,22 +9,19 @@ from typing import Any
 
 from labs.catalog import LABS
 from labs.harness import container, report
-from labs.harness.entry import complain, entry
+from labs.harness.entry import Parser, complain, entry
 from labs.harness.limits import ROOT, parse_size
 from labs.harness.run import Request, once
 from labs.harness.verdict import AS_EXPECTED
+from labs.harness.words import no_lab
 from labs.workshop import feedback
-from labs.workshop.exercises import copy_of
+from labs.workshop.exercises import copy_of, to_be_mended
 
 RUNS = Path(os.environ.get("LOADER_LAB_RUNS") or ROOT / "runs")
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="loader-lab",
-        usage="nox -s {lab,fix,check}-LAB -- [FILE] [options]",
-        description="Run a lab and judge what happened.",
-    )
+    parser = Parser("nox -s {lab,fix,check}-LAB -- [FILE] [options]", "Run a lab and judge what happened.")
     parser.add_argument("action", choices=["lab", "fix", "check"])
     parser.add_argument("lab", metavar="LAB", help=", ".join(LABS))
     parser.add_argument("file", nargs="?", type=Path, help="the program to judge (check only; default: yours)")
@@ -47,7 +44,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     limits.add_argument("--seconds", type=whole, metavar="N", help="time limit")
     arguments = parser.parse_args(argv)
     if arguments.lab not in LABS:
-        parser.error(f"there is no lab called {arguments.lab!r}; there are: {', '.join(LABS)}")
+        parser.error(no_lab(arguments.lab, LABS))
     if arguments.repeat < 1:
         parser.error("--repeat takes a number from 1 up")
     if arguments.open_files is not None and arguments.open_files < 64:
@@ -105,6 +102,7 @@ def main(argv: list[str]) -> int:
         feedback.hint(LABS[arguments.lab])
         return AS_EXPECTED
     request = request_of(arguments)
+    exercise = None if request.file else to_be_mended(request.lab)
     alone = arguments.repeat == 1 and not arguments.json
     verdicts = []
     backend = container.choose(arguments.container, request.limits)
@@ -119,7 +117,7 @@ def main(argv: list[str]) -> int:
         if alone and request.file and record:
             feedback.show(verdict, request.lab, folder, request.file, record)
         elif alone:
-            report.show(verdict, request.lab, folder)
+            report.show(verdict, request.lab, folder, exercise)
         elif not arguments.json:
             report.one_line(number, arguments.repeat, verdict)
     if arguments.json:

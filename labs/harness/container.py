@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from labs.harness.engine import Engine, last_line
-from labs.harness.limits import ROOT, TMP_BYTES, Limits, Refused, environment
+from labs.harness.limits import ROOT, TMP_BYTES, Limits, Refused, environment, megabytes
 
 
 class Backend(Protocol):
@@ -50,7 +50,8 @@ class Namespace:
             return "namespaces alone cannot limit memory, docker and podman can"
         available = available_memory()
         if limits.shm > available:
-            return f"/dev/shm of {limits.shm >> 20} MB was asked for, and {available >> 20} MB of memory are available"
+            asked, free = megabytes(limits.shm), megabytes(available)
+            return f"/dev/shm of {asked} was asked for, and {free} of memory are available"
         probe_command = self.command(["/bin/true"], Limits(), "probe", ROOT / "none.py")
         try:
             probe = subprocess.run(probe_command, capture_output=True, text=True, timeout=20)
@@ -84,7 +85,7 @@ class Here:
         size = shutil.disk_usage("/dev/shm").total
         if size > limits.shm:
             return (
-                f"/dev/shm here has {size >> 20} MB, and the limit is {limits.shm >> 20} MB: "
+                f"/dev/shm here has {megabytes(size)}, and the limit is {megabytes(limits.shm)}: "
                 "the lab would fill memory that may not be a container's"
             )
         if limits.memory is not None:

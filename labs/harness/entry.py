@@ -1,21 +1,58 @@
 """How every command of ours begins and ends: signals, one sentence for whatever went wrong, and the exit code."""
 
+import argparse
 import os
+import re
+import shutil
 import signal
 import sys
+import textwrap
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from labs.harness.limits import Refused
 from labs.harness.run import HarnessFailed
-from labs.harness.verdict import CANNOT_RUN, HARNESS_FAILED
+from labs.harness.verdict import CANNOT_RUN, HARNESS_FAILED, WRONG_USAGE
+from labs.harness.words import did_you_mean
 
 INTERRUPTED = 130
 
 
 def complain(text: object) -> None:
-    print(f"loader-lab: {text}", file=sys.stderr)
+    print(folded(f"loader-lab: {text}"), file=sys.stderr)
+
+
+def folded(text: str) -> str:
+    """One line for a program to read; on a terminal as many as it takes, none of which breaks a name in two."""
+    if not sys.stderr.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    return textwrap.fill(text, width, break_on_hyphens=False, break_long_words=False)
+
+
+class Words(argparse.HelpFormatter):
+    """Help in which a name with a hyphen stays in one piece."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(text, width, break_on_hyphens=False)
+
+
+class Parser(argparse.ArgumentParser):
+    """A command line that asks whether another option was meant."""
+
+    def __init__(self, usage: str, description: str | None) -> None:
+        super().__init__("loader-lab", usage, description, formatter_class=Words)
+
+    def error(self, message: str) -> NoReturn:
+        unknown = message.partition("unrecognized arguments: ")[2]
+        if unknown:
+            option = unknown.split()[0].partition("=")[0]
+            options = re.findall(r"--[a-z-]+", self.format_help())
+            message = f"{message}; {did_you_mean(option, options)}--help lists what there is"
+        self.print_usage(sys.stderr)
+        self.exit(WRONG_USAGE, folded(f"loader-lab: error: {message}") + "\n")
 
 
 def entry(main: Callable[[list[str]], int]) -> int:

@@ -50,3 +50,10 @@ def parse_size(text: str) -> int:
     if size < 1:
         raise ValueError(f"{text!r} is not a size; write it like 64m or 2g")
     return size
+
+
+def megabytes(count: int) -> str:
+    """Bytes in words, in the units of docker: a KB, MB or GB is 1024 of the smaller one."""
+    if count >= 1 << 30:
+        return f"{count / (1 << 30):.1f} GB"
+    return f"{count / (1 << 20):.1f} MB" if count >= 1 << 19 or not count else f"{count / (1 << 10):.0f} KB"

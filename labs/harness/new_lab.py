@@ -16,7 +16,7 @@ PROGRAM = '''\
 
 Symptom: TODO: what somebody sees who has this failure, word for word where there are words.
 Cause:   TODO: the mechanism, in a sentence or two.
-Run:     nox -s lab-{name} (TODO), nox -s fix-{name} (TODO), nox -s check-{name} -- my_attempt.py
+Run:     nox -s lab-{name} (TODO), nox -s fix-{name} (TODO), nox -s check-{name} (yours)
 """
 
 import torch

@@ -18,9 +18,11 @@ from labs.harness.history import SCHEMA, History
 from labs.harness.lab import Lab
 from labs.harness.limits import ROOT
 from labs.harness.verdict import HEALTHY, REPRODUCED, Verdict
+from labs.harness.words import sentence
 
 WIDTH = 80
 BLOCKS = "▁▂▃▄▅▆▇█"
+WORTH_A_CURVE = 0.1  # of /dev/shm: below that the curve is a flat line
 NOISE = ("UserWarning: This DataLoader will create", "self.check_worker_number_rationality()")
 
 
@@ -56,18 +58,34 @@ def headline(verdict: Verdict) -> tuple[str, str]:
     return f"BROKEN: the {role} should be healthy and is not", "bold red"
 
 
+def job_in_words(job: dict[str, Any], start_method: str | None) -> str:
+    """What a program has to do to be called healthy, in one line."""
+    parts = [f"{len(job['ids'])} samples", epochs(job)]
+    if job["batch_size"] > 1:
+        parts.append(f"batches of about {job['batch_size']}")
+    if not job["workers"]:
+        return f"Job: {', '.join([*parts, 'any number of workers'])}"
+    workers = "1 worker" if job["workers"] == 1 else f"{job['workers']} workers"
+    ranks = f" in {job['ranks']} ranks," if job["ranks"] > 1 else ""
+    started = f" started with {start_method}" if start_method else ""
+    return f"Job: {', '.join([*parts, workers + ranks + started])}".rstrip(",")
+
+
+def epochs(job: dict[str, Any]) -> str:
+    return f"{job['epochs']} epochs" if job["epochs"] > 1 else "1 epoch"
+
+
 def health(history: History) -> list[Evidence]:
     """What proves that a program did its whole job."""
     job, samples = history.job, history.samples()
     expected, may_drop = len(job["ids"]) * job["epochs"], job["may_drop"] * job["epochs"]
     workers = {sample.worker for sample in samples} - {None}
     peak = max(event["shm_used"] for event in history.shared_memory())
-    epochs = f"{job['epochs']} epochs" if job["epochs"] > 1 else "1 epoch"
     rows = [
         Evidence(
-            f"samples in {epochs}, each once an epoch",
+            f"samples in {epochs(job)}, each once an epoch",
             str(len(samples)),
-            f"{expected - may_drop} or more" if may_drop else str(expected),
+            f"{expected - may_drop} to {expected}" if may_drop else str(expected),
         ),
         Evidence("workers that delivered them", str(len(workers)), str(job["workers"] or "any number")),
         Evidence("/dev/shm at its fullest", megabytes(peak), f"under {megabytes(history.container['shm_total'])}"),
@@ -108,6 +126,10 @@ class Page:
     def say(self, text: str, style: str = "", indent: int = 2) -> None:
         self.console.print(Padding(Text(text, style), (0, 0, 0, indent), expand=False))
 
+    def command(self, text: str) -> None:
+        """On one line whatever its length, so that it can be copied."""
+        self.console.print(Text(f"    {text}", "cyan"), soft_wrap=True)
+
     def heading(self, text: str) -> None:
         self.console.print()
         self.say(text, "bold")
@@ -130,35 +152,37 @@ def printed(write: Callable[[Page], None]) -> None:
     print("\n".join(line.rstrip() for line in captured.get().splitlines()), flush=True)
 
 
-def show(verdict: Verdict, lab: Lab, folder: Path) -> None:
+def show(verdict: Verdict, lab: Lab, folder: Path, exercise: Path | None = None) -> None:
     """The whole report, in the order in which a person asks."""
-    printed(lambda page: write(page, verdict, lab, folder))
+    printed(lambda page: write(page, verdict, lab, folder, exercise))
 
 
-def write(page: Page, verdict: Verdict, lab: Lab, folder: Path) -> None:
+def write(page: Page, verdict: Verdict, lab: Lab, folder: Path, exercise: Path | None = None) -> None:
+    """Who has the lab as an exercise before them, in this file, is not told why it fails, nor what mends it."""
     history = verdict.history
     words, style = headline(verdict)
     page.console.print()
     page.say(words, style)
     for finding in verdict.findings:
         page.say(finding.statement)
+    page.say(job_in_words(history.job, history.job["start_method"]), "dim")
     if "not-a-program" not in {finding.id for finding in verdict.findings}:
         page.table([row for finding in verdict.findings for row in finding.evidence] or health(history))
         show_shared_memory(page, history)
         show_messages(page, verdict)
-    if history.run["role"] == "failure" and verdict.verdict == REPRODUCED:
+    if history.run["role"] == "failure" and verdict.verdict == REPRODUCED and not exercise:
         page.heading("Why")
         page.say(cause(lab))
         page.heading("In a job of your own")
         page.say(sentence(lab.at_home))
     show_place(page, history, folder)
-    show_steps(page, next_steps(verdict, lab))
+    show_steps(page, next_steps(verdict, lab, exercise))
 
 
 def show_steps(page: Page, steps: list[tuple[str, str]], heading: str = "Next") -> None:
     page.heading(heading)
     for command, why in steps:
-        page.say(command, "cyan", indent=4)
+        page.command(command)
         page.say(why, indent=6)
 
 
@@ -166,7 +190,7 @@ def show_shared_memory(page: Page, history: History) -> None:
     """The curve, where there is one to see."""
     total = history.container["shm_total"]
     peak = max(event["shm_used"] for event in history.shared_memory())
-    if peak >= 0.02 * total:
+    if peak >= WORTH_A_CURVE * total:
         page.heading(f"/dev/shm  {sparkline(history)}  peak {megabytes(peak)}")
         page.say(f"{'█ is full: ' + megabytes(total):>{10 + 40}}", "dim")
 
@@ -175,12 +199,6 @@ def cause(lab: Lab) -> str:
     """Why it fails, in the words of the program's own docstring."""
     docstring = ast.get_docstring(ast.parse(lab.program.read_text())) or ""
     return sentence(" ".join(docstring.partition("Cause:")[2].partition("\nRun:")[0].split()))
-
-
-def sentence(text: str) -> str:
-    first = text.split(maxsplit=1)[0] if text else ""
-    begun = text[:1].upper() + text[1:] if first.isalpha() else text  # cv2.imread is not Cv2.imread
-    return begun if begun.endswith((".", ".)")) else f"{begun}."
 
 
 def show_messages(page: Page, verdict: Verdict) -> None:
@@ -212,7 +230,7 @@ def nox_command() -> str:
     return "nox" if Path.cwd() == ROOT else f"nox -f {os.path.relpath(ROOT / 'noxfile.py')}"
 
 
-def next_steps(verdict: Verdict, lab: Lab) -> list[tuple[str, str]]:
+def next_steps(verdict: Verdict, lab: Lab, exercise: Path | None = None) -> list[tuple[str, str]]:
     role, nox = verdict.history.run["role"], nox_command()
     broken, solution = os.path.relpath(lab.program), os.path.relpath(lab.solution)
     control = (f"{nox} -s lab-{lab.name} -- --control", f"the same program with {lab.control.says}: healthy")
@@ -220,6 +238,13 @@ def next_steps(verdict: Verdict, lab: Lab) -> list[tuple[str, str]]:
     own = (f"{nox} -s workshop", f"a copy for you to mend; {nox} -s check-{lab.name} judges it")
     if role == "fix":
         return [(f"diff {broken} {solution}", f"what was changed: {lab.advice}"), own]
+    if exercise:
+        page = os.path.relpath(ROOT / "docs" / "labs" / f"{lab.name}.md")
+        return [
+            (f"edit {os.path.relpath(exercise)}", f"your copy, to mend; {nox} -s check-{lab.name} judges it"),
+            (f"{nox} -s check-{lab.name} -- --hint", "why it fails and what mends it, a hint at a time"),
+            (f"read {page}", "all of it at once, for somebody whose own job has failed"),
+        ]
     return {"failure": [control, own, fix], "control": [own, fix]}[role]
 
 

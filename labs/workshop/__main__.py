@@ -11,10 +11,11 @@ from rich.text import Text
 
 from labs.catalog import LABS
 from labs.harness.__main__ import RUNS
-from labs.harness.entry import complain, entry
+from labs.harness.entry import Parser, complain, entry
 from labs.harness.lab import Lab
 from labs.harness.report import Page, nox_command, printed, show_steps
 from labs.harness.verdict import AS_EXPECTED, WRONG_USAGE
+from labs.harness.words import no_lab
 from labs.workshop import exercises, mystery, progress, reports, watch
 from labs.workshop.exercises import CHANGED, LEVELS, NOT_STARTED, SOLVED, STILL_BROKEN, Exercise
 
@@ -27,10 +28,8 @@ STATES = {
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="loader-lab",
-        usage="nox -s workshop -- [options]",
-        description="Your own copies of the broken programs, your progress, and what is next.",
+    parser = Parser(
+        "nox -s workshop -- [options]", "Your own copies of the broken programs, your progress, and what is next."
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--reset", type=lab, metavar="LAB", help="put one exercise back; yours is kept beside it")
@@ -54,7 +53,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 
 def lab(name: str) -> Lab:
     if name not in LABS:
-        raise argparse.ArgumentTypeError(f"there is no lab called {name!r}; there are: {', '.join(LABS)}")
+        raise argparse.ArgumentTypeError(no_lab(name, LABS))
     return LABS[name]
 
 
@@ -115,11 +114,13 @@ def overview(page: Page, every: list[Exercise], made: int) -> None:
 def describe(each: Exercise) -> tuple[str, str]:
     words, style = STATES[each.state]
     if each.changed_since:
-        words = {
-            each.record.judged_sha256: "solved; broken again",
-            exercises.sha256(each.lab.program): "solved; put back since",
-            None: "solved; no file now",
-        }.get(exercises.sha256(exercises.copy_of(each.lab)), "solved; changed since")
+        text = exercises.sha256(exercises.copy_of(each.lab))
+        if text is None:
+            words = "solved; no file now"
+        elif exercises.is_untouched(each.lab):
+            words = "solved; put back since"
+        else:
+            words = "solved; broken again" if text == each.record.judged_sha256 else "solved; changed since"
     return words, style
 
 
@@ -130,7 +131,7 @@ def invite(page: Page, each: Exercise) -> None:
     show_steps(
         page,
         [
-            (f"{nox} -s lab-{lab.name}", "see it fail, and why"),
+            (f"{nox} -s lab-{lab.name}", "see it fail, and what proves it"),
             (f"edit {own}", "the marked part is enough; labs/ and solutions/ stay as they are"),
             (f"{nox} -s check-{lab.name}", "have yours judged; add -- --hint for a hint"),
         ],

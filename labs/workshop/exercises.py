@@ -32,6 +32,25 @@ def copy_of(lab: Lab) -> Path:
     return progress.FOLDER / lab.program.name
 
 
+def handed_out(lab: Lab) -> str:
+    """The broken program as a learner gets it: without the sentence that says why it is broken.
+
+    Its lines keep their numbers, so that a line that the lab's report names is the same one here.
+    """
+    text = lab.program.read_text(encoding="utf-8")
+    start = text.index("Cause:")
+    end = text.index("Run:", start)
+    instead = f"Cause:   for you to find; for a hint: nox -s check-{lab.name} -- --hint"
+    return text[:start] + instead + "\n" * text.count("\n", start, end) + text[end:]
+
+
+def to_be_mended(lab: Lab) -> Path | None:
+    """The learner's copy, as long as it is not for us to say what is wrong with it: no fix yet, and hints left."""
+    each = exercise(lab, progress.read())
+    begun = os.path.lexists(copy_of(lab)) and each.state != SOLVED and each.record.hints < len(lab.hints)
+    return copy_of(lab) if begun else None
+
+
 def is_copy(file: Path, lab: Lab) -> bool:
     """Whether a file, by its real path, is the learner's copy; that may be a link."""
     return file == copy_of(lab).resolve()
@@ -50,6 +69,11 @@ def sha256(path: Path) -> str | None:
         return None
 
 
+def is_untouched(lab: Lab) -> bool:
+    """Whether the learner's copy is as it was handed out, or not there."""
+    return sha256(copy_of(lab)) in (None, hashlib.sha256(handed_out(lab).encode()).hexdigest())
+
+
 def look() -> list[Exercise]:
     kept = progress.read()
     return [exercise(lab, kept) for lab in in_order()]
@@ -61,7 +85,7 @@ def exercise(lab: Lab, kept: Progress) -> Exercise:
         return Exercise(lab, record, SOLVED, text != record.solved_sha256)
     if text is not None and text == record.judged_sha256:
         return Exercise(lab, record, STILL_BROKEN)
-    return Exercise(lab, record, NOT_STARTED if text in (None, sha256(lab.program)) else CHANGED)
+    return Exercise(lab, record, NOT_STARTED if is_untouched(lab) else CHANGED)
 
 
 def next_one(exercises: list[Exercise]) -> Exercise | None:
@@ -75,7 +99,7 @@ def make_copies() -> int:
     with progress.alone():
         missing = [lab for lab in in_order() if not os.path.lexists(copy_of(lab))]
         for lab in missing:
-            keep(copy_of(lab), lab.program.read_text(encoding="utf-8"))
+            keep(copy_of(lab), handed_out(lab))
     return len(missing)
 
 
@@ -83,8 +107,8 @@ def put_back(lab: Lab) -> Path | None:
     """The broken program again; what was there is kept, and its new name returned."""
     path, aside = copy_of(lab), None
     with progress.alone(), explaining():
-        if sha256(path) not in (None, sha256(lab.program)):
+        if not is_untouched(lab):
             aside = beside(path)
             path.rename(aside)
-        keep(path, lab.program.read_text(encoding="utf-8"))
+        keep(path, handed_out(lab))
     return aside

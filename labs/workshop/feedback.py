@@ -1,9 +1,10 @@
 """What a learner reads about a fix of their own: the one thing that is still wrong, or how it compares with ours."""
 
+import ast
 import difflib
 import os
+import re
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 from labs.harness import report
@@ -75,12 +76,14 @@ def write(page: Page, verdict: Verdict, lab: Lab, folder: Path, file: Path, reco
         counted = record.judged_sha256 == verdict.history.run["sha256"]
         attempt = f"attempt {record.attempts}" if counted else "not counted as an attempt"
         page.say(f"Your copy, {os.path.relpath(file)}: {attempt}.", "dim")
+    job = verdict.history.job
+    page.say(report.job_in_words(job, job["start_method"]), "dim")
     if verdict.as_expected:
         page.table(report.health(verdict.history))
         report.show_shared_memory(page, verdict.history)
-        if exercises.sha256(file) == verdict.history.run["sha256"]:
-            beside_ours(page, lab, file)
-        page.heading("Why it works")
+        unchanged = exercises.sha256(file) == verdict.history.run["sha256"]
+        same = unchanged and beside_ours(page, lab, file)
+        page.heading("Why it works" if same else "Why ours works")
         page.say(f"{report.cause(lab)} So: {lab.advice}.")
     else:
         still_wrong(page, verdict)
@@ -103,32 +106,58 @@ def still_wrong(page: Page, verdict: Verdict) -> None:
             page.say(finding.statement)
 
 
-def beside_ours(page: Page, lab: Lab, file: Path) -> None:
-    changes = list(difference(file, lab.solution))
-    page.heading(f"Your fix (-) beside ours (+, {os.path.relpath(lab.solution)})" if changes else "Your fix is ours")
+def beside_ours(page: Page, lab: Lab, file: Path) -> bool:
+    """How the learner's fix differs from ours; whether it does not."""
+    changes = difference(file, lab.solution)
+    ours = os.path.relpath(lab.solution)
+    page.heading(f"Your fix (-) beside ours (+, {ours})" if changes else f"Your fix is the same as ours, {ours}")
     for line in changes:
         for part in folded(line):
             page.say(part, STYLES.get(line[:1], ""), indent=4)
+    return not changes
 
 
-def difference(own: Path, ours: Path) -> Iterator[str]:
-    """How the two texts differ, in the part in which solutions differ from labs where both have it."""
+def difference(own: Path, ours: Path) -> list[str]:
+    """How the two programs differ, in the part in which solutions differ from labs where both have it.
+
+    Comments and blank lines alone are no difference.
+    """
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in (own, ours)]
     marked = [marked_part(text) for text in texts]
-    mine, theirs = (text.splitlines() for text in (marked if all(marked) else texts))
-    changes = list(difflib.unified_diff(mine, theirs, n=1, lineterm=""))[3:]
-    return (" ..." if line.startswith("@@") else line.rstrip() for line in changes)
+    mine, theirs = marked if all(marked) else map(without_docstring, texts)
+    if statements(mine) == statements(theirs):
+        return []
+    changes = list(difflib.unified_diff(mine.splitlines(), theirs.splitlines(), n=1, lineterm=""))[3:]
+    return [" ..." if line.startswith("@@") else line.rstrip() for line in changes]
 
 
 def marked_part(text: str) -> str:
     return textwrap.dedent(text.partition(START)[2].partition(END)[0].strip("\n"))
 
 
+def without_docstring(text: str) -> str:
+    """Ours says why the broken one is broken, and a learner's copy does not."""
+    return re.sub(r'\A""".*?"""\n+', "", text, count=1, flags=re.S)
+
+
+def statements(text: str) -> str:
+    """A text as Python sees it; a part that is no program by itself as it is written."""
+    try:
+        return ast.dump(ast.parse(text))
+    except SyntaxError:
+        return text
+
+
 def folded(line: str, width: int = 74) -> list[str]:
-    """A line of a diff that is too long for a terminal goes on below, further in than its code."""
+    """A line of a diff that is too long for a terminal goes on below, further in than its code; a comment as one."""
     code = line[1:]
     margin = line[:1] + code[: len(code) - len(code.lstrip())]
-    return textwrap.wrap(line, width, subsequent_indent=f"{margin}    ", break_on_hyphens=False) or [line]
+    indent = margin if code.lstrip().startswith("#") else f"{margin}    "
+    lines = textwrap.wrap(line, width - 2, subsequent_indent=indent, break_on_hyphens=False)
+    if len(line) <= width:
+        return [line]
+    comment = next((number for number, part in enumerate(lines) if "# " in part), len(lines))
+    return lines[: comment + 1] + [f"{indent}# {part.removeprefix(indent)}" for part in lines[comment + 1 :]]
 
 
 def steps(verdict: Verdict, lab: Lab, file: Path, record: Record) -> list[tuple[str, str]]:
@@ -165,6 +194,7 @@ def write_hints(page: Page, lab: Lab, before: int, taken: int) -> None:
     if before == len(lab.hints):
         page.say(f"There are no more hints. The solution is in {os.path.relpath(lab.solution)}.")
     elif taken < len(lab.hints):
-        page.say(f"The next one, {KINDS[taken]}: {nox} -s check-{lab.name} -- --hint", "dim")
+        page.say(f"The next one, {KINDS[taken]}:", "dim")
+        page.command(f"{nox} -s check-{lab.name} -- --hint")
     else:
         page.say(f"This was the last one. The solution is in {os.path.relpath(lab.solution)}.", "dim")

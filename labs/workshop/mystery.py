@@ -12,9 +12,10 @@ from labs.harness import container
 from labs.harness.entry import complain
 from labs.harness.lab import Lab
 from labs.harness.limits import Refused
-from labs.harness.report import NOISE, Page, cause, nox_command, printed, sentence, show_shared_memory
+from labs.harness.report import NOISE, Page, cause, job_in_words, nox_command, printed, show_shared_memory
 from labs.harness.run import HarnessFailed, Request, once
 from labs.harness.verdict import AS_EXPECTED, NOT_AS_EXPECTED, WRONG_USAGE, Verdict
+from labs.harness.words import did_you_mean, sentence
 from labs.workshop import progress
 
 TITLE = "mystery"
@@ -43,7 +44,10 @@ def main(seed: int | None, answer: Lab | None, runs: Path) -> int:
     with progress.changing() as kept:
         kept.mystery = seed
     printed(lambda page: write(page, chosen(seed), verdict, seed))
-    return ask(chosen(seed)) if sys.stdin.isatty() and sys.stdout.isatty() else AS_EXPECTED
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        return ask(chosen(seed))
+    printed(answer_later)
+    return AS_EXPECTED
 
 
 def one_for_this_machine() -> int:
@@ -80,9 +84,7 @@ def write(page: Page, lab: Lab, verdict: Verdict, seed: int) -> None:
     page.say(f"Mystery {seed}: what is wrong with this program?", "bold yellow")
     for finding in verdict.findings:
         page.say(finding.statement)
-    epochs = f"{job['epochs']} epochs" if job["epochs"] > 1 else "1 epoch"
-    method = f", started with {workers['start_method']}" if workers else ""
-    page.say(f"The job: {len(job['ids'])} samples, {epochs}, {job['workers']} workers{method}.", "dim")
+    page.say(job_in_words(job, workers.get("start_method")), "dim")
     page.table([row for finding in verdict.findings for row in finding.evidence])
     show_shared_memory(page, history)
     for finding in verdict.findings:
@@ -98,10 +100,13 @@ def write(page: Page, lab: Lab, verdict: Verdict, seed: int) -> None:
         page.heading("The last lines that it printed")
         for line in printed_lines:
             page.say(line, "dim")
-    page.heading("Which is it?")
+    page.heading("Which of these labs is it?")
     page.say(", ".join(lab.name for lab in suspects()))
-    page.console.print()
-    page.say(f"{nox_command()} -s workshop -- --mystery --answer NAME", "cyan", indent=4)
+
+
+def answer_later(page: Page) -> None:
+    page.heading("When you know it")
+    page.command(f"{nox_command()} -s workshop -- --mystery --answer NAME")
 
 
 def lines_named(lab: Lab, evidence: str) -> list[str]:
@@ -123,13 +128,14 @@ def ask(lab: Lab) -> int:
     names = {each.name: each for each in suspects()}
     while True:
         try:
-            answer = input("\n  Which is it? (Enter: think first) ").strip()
+            answer = input("\n  Its name, or Enter alone to answer later: ").strip()
         except EOFError:
             answer = ""
         if not answer:
+            printed(answer_later)
             return AS_EXPECTED
         if answer not in names:
-            print(f"  There is no {answer!r} among them.")
+            print(f"  There is no {answer!r} among them; {did_you_mean(answer, names)}".rstrip("; "))
         elif judge_answer(lab, names[answer]) == AS_EXPECTED:
             return AS_EXPECTED
 
@@ -152,7 +158,7 @@ def write_answer(page: Page, lab: Lab, answer: Lab) -> None:
     page.say(f"No, it is not {answer.name}.", "bold red")
     page.say(f"{answer.name}: {sentence(answer.fails)}")
     if set(answer.findings) == set(lab.findings):
-        page.say("It ends in the same way, so look at what led there.")
+        page.say("What is found there is of the same kind, so look at the details of the evidence.")
     else:
         page.say("That leaves other evidence than this.")
     page.heading("Look here")

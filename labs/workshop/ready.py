@@ -1,6 +1,5 @@
 """Can this machine run every lab, and if not, what to do: nox -s ready"""
 
-import argparse
 import os
 import shutil
 import sys
@@ -20,18 +19,18 @@ from labs.harness import container
 from labs.harness.__main__ import RUNS
 from labs.harness.container import available_memory
 from labs.harness.engine import Engine, image
-from labs.harness.entry import entry
+from labs.harness.entry import Parser, entry
 from labs.harness.lab import Lab
-from labs.harness.limits import ROOT, Limits, Refused
+from labs.harness.limits import ROOT, Limits, Refused, megabytes
 from labs.harness.proc import cpus
 from labs.harness.report import Page, nox_command, printed
 from labs.harness.run import HarnessFailed, Request, once
 from labs.harness.verdict import AS_EXPECTED, CANNOT_RUN
 
-GIGABYTE = 1 << 30
-NEEDED_MEMORY, NEEDED_DISK, NEEDED_PYTHON = 2 * GIGABYTE, 1 * GIGABYTE, (3, 11)
+NEEDED_MEMORY, NEEDED_DISK, NEEDED_PYTHON = 2 << 30, 1 << 30, (3, 11)
 LINUX = sys.platform.startswith("linux")
 NO_CONTAINER = "no container can be started"
+IS_HERE = "the container that you are in already"
 
 Row = tuple[str, str, str]  # what, what was found, and why that is too little ("" if it is enough)
 
@@ -42,11 +41,11 @@ def machine() -> Iterator[Row]:
     yield "Python", python, "" if sys.version_info >= NEEDED_PYTHON else "3.11 or newer is needed"
     yield environment()
     disk = shutil.disk_usage(ROOT).free
-    yield "disk", f"{disk / GIGABYTE:.1f} GB free", few(disk, NEEDED_DISK, "1 GB, for records and an image")
+    yield "disk", f"{megabytes(disk)} free", few(disk, NEEDED_DISK, "1 GB, for records and an image")
     if LINUX:  # elsewhere the engine has a machine of its own
         memory, count = available_memory(), cpus()
         words = "2 GB, for the runs without the cause"
-        yield "memory", f"{memory / GIGABYTE:.1f} GB available", few(memory, NEEDED_MEMORY, words)
+        yield "memory", f"{megabytes(memory)} available", few(memory, NEEDED_MEMORY, words)
         yield "CPUs", str(count) if count > 1 else "1, which is enough, and slow", ""
 
 
@@ -70,13 +69,22 @@ def environment() -> Row:
 
 
 def containers() -> Iterator[Row]:
-    for backend in container.BACKENDS.values():
-        reason = refusal(backend.name, Limits().shm, None)
-        if reason is None and isinstance(backend, Engine) and backend.ask("image", "inspect", image()).returncode != 0:
-            command = "image" if backend.name == "docker" else f"image -- {backend.name}"
-            yield backend.name, f"yes; its first use builds an image, or now: {nox_command()} -s {command}", ""
-        else:
-            yield backend.name, "yes" if reason is None else "no", reason or ""
+    for name in container.BACKENDS:
+        reason = refusal(name, Limits().shm, None)
+        answer = ("no" if reason else "yes") + (f" ({IS_HERE})" if name == "here" else "")
+        if not reason and not has_image(name):
+            answer = f"yes, once its image is built:\n{build_command(name)}"  # a command stands on a line of its own
+        yield name, answer, reason or ""
+
+
+def has_image(name: str) -> bool:
+    """Whether a container can be started at once; what is no engine needs no image."""
+    engine = container.BACKENDS[name]
+    return not isinstance(engine, Engine) or engine.ask("image", "inspect", image()).returncode == 0
+
+
+def build_command(name: str) -> str:
+    return f"{nox_command()} -s image" + ("" if name == "docker" else f" -- {name}")
 
 
 @cache
@@ -92,9 +100,14 @@ def why_not(lab: Lab) -> str | None:
             if limits.memory is not None:
                 return "a limit on memory takes docker or podman"
             if LINUX and limits.shm > available_memory():
-                return f"{limits.shm / GIGABYTE:.0f} GB of /dev/shm take as much memory"
+                return f"{megabytes(limits.shm)} of /dev/shm take as much memory"
             return NO_CONTAINER
     return None
+
+
+def taken_by(lab: Lab) -> str:
+    """The container that this lab would run in: the first that holds its limits."""
+    return next(name for name in container.BACKENDS if not refusal(name, lab.limits.shm, lab.limits.memory))
 
 
 def try_one(lab: Lab, runs: Path) -> Iterator[Row]:
@@ -132,7 +145,7 @@ def put(table: Table, page: Page) -> None:
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="loader-lab", usage="nox -s ready", description=__doc__)
+    parser = Parser("nox -s ready", __doc__)
     parser.add_argument("--runs", type=Path, default=RUNS, metavar="DIR", help="where records go")
     runs = parser.parse_args(argv).runs
     well = show("This machine", machine())
@@ -142,20 +155,27 @@ def main(argv: list[str]) -> int:
     if able:
         quickest = min(able, key=lambda lab: lab.minutes)
         well = show("The quickest lab and its fix, for real", try_one(quickest, runs)) and well
-    words = conclusion(cannot, well)
+    # After the trial, which builds an image if it needs one.
+    engines = {lab.name: taken_by(lab) for lab in able}
+    unbuilt = {name for name in set(engines.values()) if not has_image(name)}
+    waiting = {lab: engine for lab, engine in engines.items() if engine in unbuilt}
+    words = conclusion(cannot, well, waiting)
     ready = words.startswith("ready")
-    printed(lambda page: conclude(page, words, "bold green" if ready else "bold red"))
+    commands = [build_command(name) for name in sorted(unbuilt)]
+    printed(lambda page: conclude(page, words, "bold green" if ready else "bold red", commands))
     return AS_EXPECTED if ready else CANNOT_RUN
 
 
-def conclude(page: Page, words: str, style: str) -> None:
+def conclude(page: Page, words: str, style: str, commands: list[str]) -> None:
     page.console.print()
     page.say(words, style)
+    for command in commands:
+        page.command(command)
 
 
-def conclusion(cannot: dict[str, str], well: bool) -> str:
-    """The one line that a person looks for."""
-    if not cannot and well:
+def conclusion(cannot: dict[str, str], well: bool, waiting: dict[str, str]) -> str:
+    """The one line that a person looks for; for each lab that waits for an image, whose that is."""
+    if not cannot and well and not waiting:
         return f"ready: all {len(LABS)} labs can run here"
     if NO_CONTAINER in cannot.values() and len(cannot) == len(LABS):
         return f"not ready: no lab can run here, since {NO_CONTAINER}. {container.WHAT_HELPS}"
@@ -165,7 +185,11 @@ def conclusion(cannot: dict[str, str], well: bool) -> str:
     words = [f"{', '.join(names)} cannot ({why})" for why, names in reasons.items()]
     if not well:
         words.append("what is wrong stands above")
-    return f"not ready: {len(LABS) - len(cannot)} of {len(LABS)} labs can run here; {'; '.join(words)}"
+    for engine in sorted(set(waiting.values())):
+        names = ", ".join(lab for lab in waiting if waiting[lab] == engine)
+        words.append(f"{names} can once {engine} has its image, which takes minutes and a network")
+    able = len(LABS) - len(cannot) - len(waiting)
+    return f"not ready: {able} of {len(LABS)} labs can run here; {'; '.join(words)}"
 
 
 if __name__ == "__main__":

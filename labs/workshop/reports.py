@@ -163,8 +163,20 @@ def by_lab(reports: list[Report]) -> Iterator[list[str]]:
 def by_learner(reports: list[Report]) -> Iterator[list[str]]:
     for report in reports:
         attempts, hints = (sum(getattr(entry, what) for entry in report.exercises) for what in ("attempts", "hints"))
-        at = next((entry.lab for entry in report.exercises if entry.state in (CHANGED, STILL_BROKEN)), "")
-        yield [report.name or "", f"{report.solved} of {len(report.exercises)}", at, str(attempts), str(hints)]
+        solved = f"{report.solved} of {len(report.exercises)}"
+        yield [report.name or "", solved, working_on(report), str(attempts), str(hints)]
+
+
+def working_on(report: Report) -> str:
+    """What was changed or judged and is not solved, or else what a hint was asked for, or else what one can say."""
+    open_ones = [entry for entry in report.exercises if entry.state != SOLVED]
+    begun = [entry for entry in open_ones if entry.state in (CHANGED, STILL_BROKEN)]
+    begun = begun or [entry for entry in open_ones if entry.attempts or entry.hints]
+    if begun:
+        return begun[0].lab
+    if not report.solved:
+        return "(not begun yet)"
+    return f"(next: {open_ones[0].lab})" if open_ones else "(all solved)"
 
 
 LABS_HEADINGS = ["exercise", "solved by", "begun by", "attempts", "hints"]

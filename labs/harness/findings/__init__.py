@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from labs.harness.findings import deliveries, endings, workers
-from labs.harness.findings.finding import Evidence, Finding, megabytes
+from labs.harness.findings.finding import Evidence, Finding
 from labs.harness.history import History
+from labs.harness.limits import megabytes
 
 __all__ = ["FINDINGS", "Evidence", "Finding", "find", "megabytes"]
 

@@ -54,7 +54,7 @@ def lost(history: History) -> Finding | None:
                 f"{len(missing)} of {len(expected)} samples never came in epoch {epoch}, and nothing was raised.",
                 (
                     Evidence("samples in the epoch", str(len(expected) - len(missing)), str(len(expected))),
-                    Evidence("missing", some(missing), "none"),
+                    Evidence("ids missing", some(missing), "none"),
                 ),
             )
     always = sorted(_left_out_for_good(history))
@@ -62,7 +62,7 @@ def lost(history: History) -> Finding | None:
         return Finding(
             "lost",
             f"{len(always)} of {len(expected)} samples came in no epoch: it is always the same that is left out.",
-            (Evidence("missing in every epoch", some(always), "none"),),
+            (Evidence("ids missing in every epoch", some(always), "none"),),
         )
     return None
 
@@ -97,7 +97,7 @@ def wrong_content(history: History) -> Finding | None:
     return Finding(
         "wrong-content",
         f"{len(wrong)} samples have a content that is not theirs.",
-        (Evidence("samples with other content", some(sorted(wrong)), "none"),),
+        (Evidence("ids with other content", some(sorted(wrong)), "none"),),
     )
 
 

@@ -5,8 +5,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from labs.harness.findings.finding import Evidence, Finding, megabytes, some
+from labs.harness.findings.finding import Evidence, Finding, some
 from labs.harness.history import History
+from labs.harness.limits import megabytes
 
 PICKLING_ERRORS = {"PicklingError", "AttributeError", "TypeError"}
 SIGBUS, SIGKILL = 7, 9
@@ -158,10 +159,11 @@ def raised(history: History) -> Finding | None:
     if not error or any(check(history) for check in (bus_error, oom, shm_full, no_files, worker_died, unpicklable)):
         return None
     first = error["chain"][0]
-    program = re.escape(Path(history.run.get("program", "")).name)
+    program = Path(history.run.get("program", "")).name
     # What a worker raised comes with its traceback in the message.
-    places = re.findall(rf'{program}", line (\d+), in (\S+)', first["message"] + error.get("traceback", ""))
-    where = [Evidence("where", f"line {places[-1][0]}, in {places[-1][1]}", "nowhere")] if places else []
+    told = first["message"] + error.get("traceback", "")
+    places = re.findall(rf'{re.escape(program)}", line (\d+), in (\S+)', told)
+    where = [Evidence("exception at", f"{program}:{places[-1][0]}, in {places[-1][1]}", "none")] if places else []
     return Finding(
         "raised",
         f"The program stopped with {first['type']}.",

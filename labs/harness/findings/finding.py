@@ -23,10 +23,6 @@ class Finding:
         return asdict(self)
 
 
-def megabytes(count: int) -> str:
-    return f"{count / (1 << 20):.1f} MB" if count >= 1 << 19 or not count else f"{count / (1 << 10):.0f} KB"
-
-
 def some(items: Iterable[Any], most: int = 5) -> str:
     """The first few of many, for a sentence."""
     listed = list(items)

@@ -5,8 +5,9 @@ whether one can believe the record.
 from collections import defaultdict
 from itertools import product
 
-from labs.harness.findings.finding import Evidence, Finding, megabytes, some
+from labs.harness.findings.finding import Evidence, Finding, some
 from labs.harness.history import SUBJECT, History
+from labs.harness.limits import megabytes
 
 # Of a worker: the threads that feed its results into the queue and hand out its files; its main thread is one of a
 # pool. The main process has a few more (torch's and OpenCV's pools, helpers of multiprocessing), so only a crowd there
