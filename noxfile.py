@@ -114,7 +114,7 @@ def env(session: nox.Session) -> None:
 
 @nox.session(python=False, requires=["env"])
 def claims(session: nox.Session) -> None:
-    """What people say about workers, put to the test (-- ID: one of them, -- --list, -- --json)."""
+    """What people say about workers, put to the test (-- --help: more)."""
     harness(session, *session.posargs, module="labs.claims")
 
 

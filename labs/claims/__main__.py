@@ -4,7 +4,6 @@ Each claim is measured in containers of its own, several at a time (side_by_side
 """
 
 import argparse
-import difflib
 import json
 import sys
 
@@ -13,25 +12,21 @@ from labs.claims.bench import Bench, measure
 from labs.claims.claim import Result
 from labs.claims.side_by_side import side_by_side
 from labs.claims.table import CLAIMS
-from labs.harness.entry import entry
+from labs.harness.entry import Parser, entry
 from labs.harness.verdict import AS_EXPECTED, CANNOT_RUN, HARNESS_FAILED, NOT_AS_EXPECTED
+from labs.harness.words import did_you_mean
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="loader-lab",
-        usage="nox -s claims -- [ID ...] [--json]",
-        description="Put what people say about multi-worker loading to the test.",
-    )
+    parser = Parser("nox -s claims -- [ID ...] [--json]", "Put what people say about multi-worker loading to the test.")
     parser.add_argument("ids", nargs="*", metavar="ID", help="a claim, like shm-fills-over-epochs; default: all")
     parser.add_argument("--json", action="store_true", help="the results as JSON, alone on standard output")
     parser.add_argument("--list", action="store_true", help="the claims' ids and words; nothing is run")
     parser.add_argument("--lines", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     for unknown in (id for id in arguments.ids if id not in CLAIMS):
-        near = difflib.get_close_matches(unknown, CLAIMS, n=1, cutoff=0.4)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        parser.error(f"there is no claim called {unknown!r}{meant} nox -s claims -- --list shows all")
+        meant = did_you_mean(unknown, CLAIMS)
+        parser.error(f"there is no claim called {unknown!r}; {meant}nox -s claims -- --list shows them all")
     return arguments
 
 
