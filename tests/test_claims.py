@@ -137,7 +137,7 @@ def test_several_are_a_table_or_json() -> None:
 def test_a_claim_that_is_not_there() -> None:
     """One sentence, the nearest id, and the exit code of wrong usage."""
     done = claims("seed-identicle")
-    assert done.returncode == 2 and "did you mean seed-identical?" in done.stderr and not done.stdout
+    assert done.returncode == 2 and "did you mean seed-identical" in done.stderr and not done.stdout
 
 
 def test_a_claim_that_needs_docker_where_there_is_none() -> None:

@@ -16,5 +16,5 @@ def no_lab(name: str, labs: Iterable[str]) -> str:
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """A question with the nearest of what there is, or nothing where none is near."""
-    near = difflib.get_close_matches(given, list(known), n=2)
+    near = difflib.get_close_matches(given, list(dict.fromkeys(known)), n=2)
     return f"did you mean {' or '.join(near)}? " if near else ""
