@@ -1,6 +1,7 @@
 """Every command there is. `nox -l` is the menu.
 
-One environment, made once by the session `env`, serves all labs: each of the others runs that interpreter.
+One environment, made once by the session `env`, serves all labs: each of the
+others runs that interpreter.
 """
 
 import hashlib
@@ -78,7 +79,7 @@ def ready(session: nox.Session) -> None:
 
 @nox.session(python=False, requires=["env"])
 def workshop(session: nox.Session) -> None:
-    """Your copies to mend, your progress, what is next (-- --help: more)."""
+    """Your copies to mend, your progress, what is next (-- --help)."""
     harness(session, *session.posargs, module="labs.workshop")
 
 
@@ -93,7 +94,7 @@ def add_lab(lab: Lab) -> None:
         harness(session, "check", lab.name, *session.posargs)
 
     broken.__doc__ = sentence(lab.fails)
-    fixed.__doc__ = f"The solution of lab-{lab.name}, in the same container: healthy."
+    fixed.__doc__ = f"The solution of lab-{lab.name}: healthy."
     check.__doc__ = "Judge your fix in workshop/ (-- --hint: a hint)."
     # `nox -t lab` is for every machine; a lab that is about memory needs docker or podman.
     tags = [] if lab.limits.memory else ["lab"]
