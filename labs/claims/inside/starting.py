@@ -187,7 +187,7 @@ def fork_default() -> Iterator[Case]:
             started("forkserver")
             multiprocessing.set_start_method("forkserver", force=True)
         forked = answers(asking(was_set, length=2, batch_size=1, multiprocessing_context=None))
-        saw = f"start method {multiprocessing.get_start_method()}; {sum(forked)} of 2 workers are copies of this one"
+        saw = f"{multiprocessing.get_start_method()}: {sum(forked)} of 2 workers are copies of the main process"
         yield Case(when, all(forked), saw)
 
 
