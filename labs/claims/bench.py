@@ -2,7 +2,6 @@
 
 import json
 import os
-import secrets
 import sys
 import tempfile
 import time
@@ -16,9 +15,8 @@ from labs.claims.claim import CANNOT, NO_VERDICT, Case, Claim, NotSound, Result,
 from labs.harness import container
 from labs.harness.container import Backend
 from labs.harness.engine import Engine, last_line
-from labs.harness.interrupts import hold_interrupts
 from labs.harness.limits import ROOT, Limits, Refused
-from labs.harness.run import HarnessFailed, Request, end, lines_until, once
+from labs.harness.run import HarnessFailed, Request, lines_until, once, started
 from labs.harness.verdict import Verdict
 
 RunLab = Callable[[str, str], Verdict]
@@ -33,21 +31,12 @@ class Bench:
         """What the function theme.name in inside/ returns, called in a fresh container."""
         limits = limits or Limits()
         backend = backend or fitting(limits)
-        called = f"loader-lab-{os.getpid()}-{secrets.token_hex(4)}"
         command = [sys.executable, "-m", "labs.claims.inside", name, json.dumps(arguments)]
-        let_interrupt = hold_interrupts()
-        process = container.start(backend, command, limits, called, INSIDE)
-        try:
-            let_interrupt()
+        with started(backend, command, limits, INSIDE) as process:
             said = b"".join(lines_until(process, time.monotonic() + limits.seconds))
             assert process.stderr
             if not said:
                 raise HarnessFailed(f"{name} gave no answer: {last_line(process.stderr.read().decode())}")
-        finally:
-            let_interrupt = hold_interrupts()
-            end(process)
-            backend.remove(called)
-            let_interrupt()
         answer = json.loads(said)
         if "failed" in answer:
             raise HarnessFailed(f"{name} failed: {answer['failed']}")

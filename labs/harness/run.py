@@ -98,14 +98,10 @@ def describe(request: Request, backend: Backend) -> tuple[Event, dict[str, Any]]
 
 
 def execute(plan: dict[str, Any], limits: Limits, backend: Backend, note: Callable[[Event], None]) -> None:
-    """Run the plan in a container and pass every event to note. Whatever happens, the container is gone afterwards."""
-    name = f"loader-lab-{os.getpid()}-{secrets.token_hex(4)}"
+    """Run the plan in a container and pass every event to note."""
     program = Path(plan["parts"][0][1]["program"])
-    let_interrupt = hold_interrupts()
-    process = container.start(backend, [sys.executable, "-m", "labs.harness.watcher"], limits, name, program)
-    assert process.stdin and process.stdout and process.stderr
-    try:
-        let_interrupt()
+    with started(backend, [sys.executable, "-m", "labs.harness.watcher"], limits, program) as process:
+        assert process.stdin and process.stdout and process.stderr
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(json.dumps(plan).encode() + b"\n")
             process.stdin.flush()
@@ -120,6 +116,17 @@ def execute(plan: dict[str, Any], limits: Limits, backend: Backend, note: Callab
             if not kinds:
                 raise Refused(f"the {backend.name} container could not be started: {said}")
             raise HarnessFailed(f"the {backend.name} container ended before the run did: {said}")
+
+
+@contextlib.contextmanager
+def started(backend: Backend, argv: list[str], limits: Limits, program: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A command in a container. Whatever happens, the container is gone afterwards."""
+    name = f"loader-lab-{os.getpid()}-{secrets.token_hex(4)}"
+    let_interrupt = hold_interrupts()
+    process = container.start(backend, argv, limits, name, program)
+    try:
+        let_interrupt()
+        yield process
     finally:
         let_interrupt = hold_interrupts()
         end(process)
