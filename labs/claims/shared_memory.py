@@ -146,11 +146,20 @@ def file_system_cures_memory(bench: Bench) -> Iterator[Case]:
 
 
 def file_system_cures_files(bench: Bench) -> Iterator[Case]:
+    """How the workers are started is no part of the claim, so that the judge's word on it does not count."""
     what = "300 batches, an image kept of each, 256 open files"
-    verdict = bench.check("fds", by_file_system("fds"))
-    yield Case(f"{what}, file_system (lab fds)", not verdict.findings, found(verdict))
+    for start in ("fork", "forkserver"):
+        call = (
+            "    return DataLoader(",
+            f"    {FILE_SYSTEM}\n    return DataLoader(multiprocessing_context={start!r}, dataset=",
+        )
+        verdict = bench.check("fds", with_changes("fds", call))
+        came = len(verdict.history.samples())
+        said = [finding.statement for finding in verdict.findings if finding.id != "other-workers"]
+        yield Case(f"{what}, file_system, {start}", came == 300, " ".join([f"{came} of 300 images came.", *said]))
     verdict = bench.lab("fds", "failure")
-    yield Case(f"{what}, file_descriptor (lab fds)", not verdict.findings, found(verdict), control=True)
+    saw = f"{len(verdict.history.samples())} of 300 images came. {found(verdict)}."
+    yield Case(f"{what}, file_descriptor (lab fds)", not verdict.findings, saw, control=True)
 
 
 # --- docker
@@ -526,10 +535,12 @@ CLAIMS: tuple[Claim, ...] = (
         id="file-system-cures-files",
         source=LEAKING,
         says="set_sharing_strategy('file_system') cures 'Too many open files'.",
-        verdict=TRUE,
-        believe="It does: no file stays open. What is kept still fills /dev/shm, now in files with names. To keep "
-        "copies mends both.",
-        setting="256 open files, 2 workers, a loop that keeps an image of each of 300 batches",
+        verdict=ONLY_WHEN,
+        when="the workers are forked, or call it themselves",
+        believe="With it no file stays open. It counts in the process that sends: a worker of spawn or forkserver (the "
+        "default from Python 3.14) does not inherit it. And what is kept still fills /dev/shm; to keep copies mends "
+        "both.",
+        setting="256 open files, 2 workers, set in the function that makes the loader",
         measure=file_system_cures_files,
         lab="fds",
     ),
