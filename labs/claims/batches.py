@@ -37,8 +37,8 @@ CLAIMS: tuple[Claim, ...] = (
         source=BUS_ERROR,
         says="Padding random lengths of 10 to 59 in batches of 32 wastes about 36 %.",
         verdict=FALSE,
-        believe="It wastes 40 %: the longest of 32 is nearly always 58 or 59, and the mean is 34.5. 36 % is what "
-        "batches of 8 waste. The larger the batch, the more of it is padding.",
+        believe="It wastes 40 %: the longest of 32 has 58 words on average, and the mean is 34.5. 36 % is what batches "
+        "of 8 waste. The larger the batch, the more of it is padding.",
         setting="6,400 lengths drawn evenly from 10 to 59, padded to the longest of each batch by a collate_fn, 2 "
         "workers",
         measure=inside("batches.collate_padding"),
@@ -117,7 +117,7 @@ CLAIMS: tuple[Claim, ...] = (
         source=issue(105203, "Pytorch dataloader not loading first-available data with multiple workers"),
         says="One slow sample holds up all batches behind it, and in_order=False helps.",
         verdict=TRUE,
-        believe="While it is loaded, the other workers run full and wait. in_order=False (since torch 2.6) lets the "
+        believe="Until it is there, nothing is delivered, whatever is ready. in_order=False (since torch 2.6) lets the "
         "others pass, at the price of an order that depends on time. It helps against a few slow samples, not against "
         "slow ones throughout.",
         setting="12 batches, 2 workers; the first sample never comes",

@@ -107,7 +107,7 @@ CLAIMS: tuple[Claim, ...] = (
         source=BUS_ERROR,
         says="A placeholder or a neighbour in place of a bad sample, logged, is a safe remedy.",
         verdict=FALSE,
-        believe="The model is trained on a black picture with a real label, or on one sample twice; and with most "
+        believe="The model is trained on a black picture with a real label, or on one sample twice; and with 30 of 77 "
         "files unreadable it goes on just the same. Leave bad samples out, name them, and raise when there are too "
         "many.",
         setting="the lab corrupt: 47 images and 1 that cannot be read, then 30 that cannot",

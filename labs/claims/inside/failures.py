@@ -258,7 +258,7 @@ class Dying:
 
 def exited_unexpectedly_memory() -> Iterator[Case]:
     deaths: dict[str, Callable[[], None]] = {
-        "SIGKILL, which the kernel sends when memory is out": lambda: os.kill(os.getpid(), signal.SIGKILL),
+        "SIGKILL, which the kernel sends when memory is out (lab oom)": lambda: os.kill(os.getpid(), signal.SIGKILL),
         "a crash in native code (SIGSEGV)": lambda: os.kill(os.getpid(), signal.SIGSEGV),
         "sys.exit(3) in a library": lambda: sys.exit(3),
     }
