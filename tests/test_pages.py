@@ -42,6 +42,18 @@ def test_a_labs_page_has_the_order_of_all_the_others(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", LAB_PAGES, ids=lambda path: path.stem)
+def test_the_answer_does_not_stand_beside_the_question(page: Path) -> None:
+    """Between the prediction and what somebody learns by running is a fold, with all of it inside."""
+    folds = re.findall(r"^/// details \| I have made my prediction.*?^///$", page.read_text(), re.M | re.S)
+    assert [re.findall(r"^## (.*)$", fold, re.M) for fold in folds] == [["What you see", "The evidence"]]
+
+
+def test_no_include_was_taken_for_python() -> None:
+    """Code that begins with ```python is formatted, and what includes a file is not Python."""
+    assert [page.name for page in PAGES if re.search(r"^\s*--8 ", page.read_text(), re.M)] == []
+
+
+@pytest.mark.parametrize("page", LAB_PAGES, ids=lambda path: path.stem)
 def test_a_labs_page_includes_what_is_known(page: Path) -> None:
     """Facts, hints, transcript, evidence and pictures are those of this lab, and none is left out."""
     text = page.read_text()

@@ -183,7 +183,7 @@ class Silent(http.server.SimpleHTTPRequestHandler):
 
 def test_tabs_work_by_keyboard(visits: dict[tuple[str, str], Visit]) -> None:
     """The arrow keys go from the broken program to the fixed one."""
-    page = visits["desktop", "light"].open("labs/shm.html")
+    page = visits["desktop", "light"].open("labs/shm.html#our-solution")
     tabs = page.locator(".tabbed-set").first
     tabs.locator("input").first.focus()
     assert tabs.locator(".tabbed-block").first.is_visible() and not tabs.locator(".tabbed-block").nth(1).is_visible()
@@ -224,3 +224,56 @@ def test_the_cheat_sheet_is_one_page_on_paper(visits: dict[tuple[str, str], Visi
 
 def sheets(page: Page, paper: str) -> int:
     return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format=paper)))
+FOLDED = ("what-you-see", "what-torch-says-word-for-word", "the-evidence", "our-solution")
+
+
+@pytest.fixture(params=[True, False], ids=["scripts", "no scripts"])
+def a_lab(site: Path, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    """A visitor whose browser runs scripts, and one whose browser does not."""
+    context = browser.new_context(java_script_enabled=request.param, viewport={"width": 1280, "height": 900})
+    yield Visit(context, f"file://{site}/labs")
+    context.close()
+
+
+def test_a_prediction_comes_before_its_answer(a_lab: Visit) -> None:
+    """What is seen, and the solution, are folded until somebody asks; Enter asks."""
+    page = a_lab.open("shm.html")
+    assert [name for name in FOLDED if page.locator(f"#{name}").is_visible()] == []
+    page.locator("summary", has_text="I have made my prediction").focus()
+    page.keyboard.press("Enter")
+    assert [name for name in FOLDED if page.locator(f"#{name}").is_visible()] == list(FOLDED[:-1])
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_a_link_into_a_fold_opens_it(a_lab: Visit, name: str) -> None:
+    """From the search, from another page, and from the page itself."""
+    page = a_lab.open(f"shm.html#{name}")
+    target = page.locator(f"#{name}")
+    target.wait_for(state="visible")
+    box = target.bounding_box()
+    assert box and 0 <= box["y"] < 900
+    a_lab.open("pickle.html")
+    page = a_lab.open("shm.html")
+    page.locator(f".md-content a[href='#{name}'], .md-sidebar--secondary a[href='#{name}']").first.click()
+    target.wait_for(state="visible")
+
+
+def test_on_paper_nothing_is_folded(a_lab: Visit) -> None:
+    """Who prints a page wants all of it."""
+    page = a_lab.open("shm.html")
+    page.emulate_media(media="print")
+    for name in FOLDED:
+        page.locator(f"#{name}").wait_for(state="visible")
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("lab", LABS)
+def test_the_program_to_predict_from_is_not_cut_off(
+    visits: dict[tuple[str, str], Visit], lab: str, screen: str
+) -> None:
+    """A line that is too long for the screen goes on in the next."""
+    page = visits[screen, "light"].open(f"labs/{lab}.html")
+    assert page.locator(".program code").count() == 1
+    assert page.locator(".program code").evaluate("code => code.scrollWidth <= code.clientWidth")
+
+

@@ -57,7 +57,7 @@ def write() -> None:
     for lab in LABS.values():
         folder = FRAGMENTS / lab.name
         put(folder / "facts.md", facts(lab))
-        put(folder / "program.md", fence("python", region(lab.program.read_text())) + "\n")
+        put(folder / "program.md", program(lab))
         put(folder / "run.md", command(f"nox -s lab-{lab.name}"))
         put(folder / "try.md", try_it(lab))
         put(folder / "hints.md", hints(lab))
@@ -79,7 +79,9 @@ def put(path: Path, text: str) -> None:
 def facts(lab: Lab) -> str:
     return (
         f'!!! abstract "{lab.minutes} minutes, {LEVELS[lab.difficulty]} (difficulty {lab.difficulty} of 3)"\n\n'
-        f"    After this lab you can {escaped(lab.goal)}.\n"
+        f"    After this lab you can {escaped(lab.goal)}.\n\n"
+        "    You have this failure in a job of your own? Compare [what you see](#what-you-see), and take "
+        "[our solution](#our-solution) and [what helps in production](#in-production).\n"
     )
 
 
@@ -87,6 +89,11 @@ def hints(lab: Lab) -> str:
     folded = zip(HINTS, lab.hints, strict=True)
     return "\n".join(
         f'??? tip "Hint {number}: {kind}"\n\n    {escaped(hint)}\n' for number, (kind, hint) in enumerate(folded, 1)
+def program(lab: Lab) -> str:
+    """The part to predict from. Its lines wrap: what is cut off cannot be thought about."""
+    return fence(" { .python .program }", region(lab.program.read_text())) + "\n"
+
+
     )
 
 
@@ -98,7 +105,7 @@ def try_it(lab: Lab) -> str:
 
 
 def fix(lab: Lab) -> str:
-    """Tabs: the part of the program that differs, broken and fixed, and the difference; folded, the whole of both."""
+    """Folded: the part of the program that differs, broken and fixed, the difference, and the whole of both."""
     broken, fixed = lab.program.read_text(), lab.solution.read_text()
     before, after = (path.relative_to(ROOT).as_posix() for path in (lab.program, lab.solution))
     difference = difflib.unified_diff(broken.splitlines(), fixed.splitlines(), before, after, lineterm="")
@@ -111,7 +118,9 @@ def fix(lab: Lab) -> str:
         f'??? example "The whole program: {path}"\n\n{indented(fence("python", included(path)))}\n'
         for path in (before, after)
     ]
-    return f"The solution: {escaped(lab.advice)}.\n\n" + "\n".join([*tabs, *whole])
+    # A link to what is inside a fold opens it.
+    solution = f"Ours: {escaped(lab.advice)}.\n{{ #our-solution }}\n\n" + "\n".join([*tabs, *whole])
+    return f'??? success "Our solution"\n\n{indented(solution)}\n'
 
 
 def region(program: str) -> str:
