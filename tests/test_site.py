@@ -10,12 +10,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from docs.make import recording
+from docs.make import fragments, recording
 from labs.catalog import LABS
 from labs.harness.limits import ROOT
 
@@ -30,6 +31,7 @@ PAGES = sorted(
 )
 SCREENS = {"phone": (390, 844), "desktop": (1280, 900)}
 SCHEMES = ("light", "dark")
+OTHER_MESSAGES = "reference/other-messages.html"
 QUERY = "[data-md-component=search-query]"
 
 
@@ -83,6 +85,10 @@ class Visit:
         page = self.open("index.html")
         page.click(QUERY)
         page.keyboard.insert_text(words)
+        return self.found()
+
+    def found(self) -> list[str]:
+        page = self.page
         page.wait_for_selector(".md-search-result__link", state="attached")
         links = page.eval_on_selector_all(".md-search-result__link", "links => links.map(link => link.href)")
         return [link.removeprefix(f"{self.home}/").partition("?")[0].partition("#")[0] for link in links]
@@ -150,15 +156,43 @@ MESSAGES = [
 
 @pytest.mark.parametrize("message", MESSAGES)
 def test_a_pasted_message_finds_its_lab(visits: dict[tuple[str, str], Visit], message: str) -> None:
-    """First of all that is found is the page of a lab that says it."""
-    said_by = {
-        name
-        for name, lab in LABS.items()
-        if recording.shape(message) in [recording.shape(one["text"]) for one in recording.load(lab)["messages"]]
-    }
+    """First of all that is found is the page of a lab that says it, or the one with its other causes."""
     found = visits["desktop", "light"].search(pasted(message))
-    assert found[0] in {f"labs/{name}.html" for name in said_by}
+    assert found[0] in places(message)
     assert visits["desktop", "light"].wrong == []
+
+
+def places(message: str) -> set[str]:
+    """Where a message is explained: the labs that say it, and the page of those that are no lab's own."""
+    shape = recording.shape(message)
+    said_by = {
+        f"labs/{name}.html"
+        for name, lab in LABS.items()
+        if shape in [recording.shape(one["text"]) for one in recording.load(lab)["messages"]]
+    }
+    return said_by | {OTHER_MESSAGES for text, *_ in fragments.others() if recording.shape(text) == shape}
+
+
+@pytest.mark.parametrize("message", [pytest.param(text, id=anchor) for text, _, anchor in fragments.others()])
+def test_a_pasted_message_of_no_lab_is_found_too(visits: dict[tuple[str, str], Visit], message: str) -> None:
+    """First of all, on the page of such messages, unless a lab says it."""
+    assert visits["desktop", "light"].search(pasted(message))[0] in places(message)
+
+
+def test_a_message_in_a_link_is_searched_for_as_if_pasted(visits: dict[tuple[str, str], Visit]) -> None:
+    """Without what is no word: a dash would mean "not"."""
+    visit = visits["desktop", "light"]
+    message = next(one["text"] for one in recording.load(LABS["fds"])["messages"])
+    visit.open(f"index.html?q={quote(pasted(message))}")
+    assert visit.found()[0] == "labs/fds.html"
+    assert not set(visit.page.input_value(QUERY)) & set("`-_.()/\"'0123456789")
+    assert visit.wrong == []
+
+
+def test_labels_of_tabs_are_words_in_the_search(site: Path) -> None:
+    """Not one word of them all."""
+    index = (site / "search" / "search_index.js").read_text()
+    assert "Broken Fixed Diff" in index and "BrokenFixed" not in index
 
 
 def test_the_search_works_from_a_server_too(site: Path, browser: Browser) -> None:
@@ -201,29 +235,6 @@ def test_folds_open_by_keyboard(visits: dict[tuple[str, str], Visit]) -> None:
     assert hint.evaluate("folded => folded.open")
 
 
-def test_the_colours_can_be_changed(visits: dict[tuple[str, str], Visit]) -> None:
-    """Whatever the system says, by a button that has a name."""
-    page = visits["desktop", "light"].open("index.html")
-    page.locator("label[title='Switch to dark']").click()
-    assert page.evaluate("document.body.dataset.mdColorScheme") == "slate"
-    page.evaluate("localStorage.clear()")
-
-
-@pytest.mark.parametrize("paper", ["A4", "Letter"])
-def test_the_cheat_sheet_is_one_page_on_paper(visits: dict[tuple[str, str], Visit], paper: str) -> None:
-    """Black on white from a dark screen, too; in larger letters it would be two, and another page is more."""
-    page = visits["desktop", "dark"].open("workshop/cheat-sheet.html")
-    page.emulate_media(media="print")
-    assert page.evaluate("getComputedStyle(document.querySelector('.sheet td')).color") == "rgb(0, 0, 0)"
-    assert sheets(page, paper) == 1
-    page.add_style_tag(content=".sheet td { font-size: 14pt }")
-    assert sheets(page, paper) == 2
-    assert sheets(visits["desktop", "dark"].open("workshop/teach.html"), paper) > 2
-    page.emulate_media(media="screen")
-
-
-def sheets(page: Page, paper: str) -> int:
-    return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format=paper)))
 FOLDED = ("what-you-see", "what-torch-says-word-for-word", "the-evidence", "our-solution")
 
 
@@ -277,3 +288,26 @@ def test_the_program_to_predict_from_is_not_cut_off(
     assert page.locator(".program code").evaluate("code => code.scrollWidth <= code.clientWidth")
 
 
+def test_the_colours_can_be_changed(visits: dict[tuple[str, str], Visit]) -> None:
+    """Whatever the system says, by a button that has a name."""
+    page = visits["desktop", "light"].open("index.html")
+    page.locator("label[title='Switch to dark']").click()
+    assert page.evaluate("document.body.dataset.mdColorScheme") == "slate"
+    page.evaluate("localStorage.clear()")
+
+
+@pytest.mark.parametrize("paper", ["A4", "Letter"])
+def test_the_cheat_sheet_is_one_page_on_paper(visits: dict[tuple[str, str], Visit], paper: str) -> None:
+    """Black on white from a dark screen, too; in larger letters it would be two, and another page is more."""
+    page = visits["desktop", "dark"].open("workshop/cheat-sheet.html")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.querySelector('.sheet td')).color") == "rgb(0, 0, 0)"
+    assert sheets(page, paper) == 1
+    page.add_style_tag(content=".sheet td { font-size: 14pt }")
+    assert sheets(page, paper) == 2
+    assert sheets(visits["desktop", "dark"].open("workshop/teach.html"), paper) > 2
+    page.emulate_media(media="screen")
+
+
+def sheets(page: Page, paper: str) -> int:
+    return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format=paper)))
