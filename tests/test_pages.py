@@ -42,6 +42,18 @@ def test_a_labs_page_has_the_order_of_all_the_others(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", LAB_PAGES, ids=lambda path: path.stem)
+def test_the_answer_does_not_stand_beside_the_question(page: Path) -> None:
+    """Between the prediction and what somebody learns by running is a fold, with all of it inside."""
+    folds = re.findall(r"^/// details \| I have made my prediction.*?^///$", page.read_text(), re.M | re.S)
+    assert [re.findall(r"^## (.*)$", fold, re.M) for fold in folds] == [["What you see", "The evidence"]]
+
+
+def test_no_include_was_taken_for_python() -> None:
+    """Code that begins with ```python is formatted, and what includes a file is not Python."""
+    assert [page.name for page in PAGES if re.search(r"^\s*--8 ", page.read_text(), re.M)] == []
+
+
+@pytest.mark.parametrize("page", LAB_PAGES, ids=lambda path: path.stem)
 def test_a_labs_page_includes_what_is_known(page: Path) -> None:
     """Facts, hints, transcript, evidence and pictures are those of this lab, and none is left out."""
     text = page.read_text()
@@ -65,6 +77,33 @@ def test_the_first_page_knows_every_message(lab: str) -> None:
     """Word for word but for the numbers, and with the lab it leads to."""
     known = recording.shape(fragments.messages())
     assert all(recording.shape(message["text"]) in known for message in recording.load(LABS[lab])["messages"])
+
+
+def test_a_message_with_several_causes_leads_to_all_of_them() -> None:
+    """The end of a worker that ran out of memory is announced like every other end."""
+    lead = re.search(r"exited unexpectedly\n```\n(.*?)\n\n", fragments.messages(), re.S)
+    assert lead and "labs/oom.md" in lead[1] and "other-messages.md#a-worker-has-died" in lead[1]
+
+
+def test_the_first_page_has_the_messages_that_no_lab_says() -> None:
+    """Each where it is explained, and none of those twice that a lab says."""
+    shown = fragments.other_messages()
+    assert "Cannot re-initialize CUDA" in shown and "received 0 items of ancdata" in shown
+    assert "timed out after" not in shown
+
+
+def test_other_messages_say_whether_they_were_seen() -> None:
+    """A test, a lab, or a source that is named."""
+    sections = fragments.OTHER_MESSAGES.read_text().split("\n## ")[1:]
+    silent = [section.splitlines()[0] for section in sections if not re.search(r"\[test\]|those three labs", section)]
+    assert len(sections) == 7 and silent == []
+
+
+def test_what_is_left_out_of_a_labs_messages_is_said() -> None:
+    """torch warns of the number of workers in labs that have many of them."""
+    assert "will create 4 worker processes" in fragments.words(LABS["augment"])
+    assert "no warning" not in fragments.words(LABS["augment"])
+    assert "will create" not in fragments.words(LABS["ranks"])  # two workers in each of two ranks
 
 
 def test_every_test_that_a_page_names_is_there() -> None:

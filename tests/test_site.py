@@ -10,12 +10,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from docs.make import recording
+from docs.make import fragments, recording
 from labs.catalog import LABS
 from labs.harness.limits import ROOT
 
@@ -30,6 +31,7 @@ PAGES = sorted(
 )
 SCREENS = {"phone": (390, 844), "desktop": (1280, 900)}
 SCHEMES = ("light", "dark")
+OTHER_MESSAGES = "reference/other-messages.html"
 QUERY = "[data-md-component=search-query]"
 
 
@@ -83,6 +85,10 @@ class Visit:
         page = self.open("index.html")
         page.click(QUERY)
         page.keyboard.insert_text(words)
+        return self.found()
+
+    def found(self) -> list[str]:
+        page = self.page
         page.wait_for_selector(".md-search-result__link", state="attached")
         links = page.eval_on_selector_all(".md-search-result__link", "links => links.map(link => link.href)")
         return [link.removeprefix(f"{self.home}/").partition("?")[0].partition("#")[0] for link in links]
@@ -150,15 +156,43 @@ MESSAGES = [
 
 @pytest.mark.parametrize("message", MESSAGES)
 def test_a_pasted_message_finds_its_lab(visits: dict[tuple[str, str], Visit], message: str) -> None:
-    """First of all that is found is the page of a lab that says it."""
-    said_by = {
-        name
-        for name, lab in LABS.items()
-        if recording.shape(message) in [recording.shape(one["text"]) for one in recording.load(lab)["messages"]]
-    }
+    """First of all that is found is the page of a lab that says it, or the one with its other causes."""
     found = visits["desktop", "light"].search(pasted(message))
-    assert found[0] in {f"labs/{name}.html" for name in said_by}
+    assert found[0] in places(message)
     assert visits["desktop", "light"].wrong == []
+
+
+def places(message: str) -> set[str]:
+    """Where a message is explained: the labs that say it, and the page of those that are no lab's own."""
+    shape = recording.shape(message)
+    said_by = {
+        f"labs/{name}.html"
+        for name, lab in LABS.items()
+        if shape in [recording.shape(one["text"]) for one in recording.load(lab)["messages"]]
+    }
+    return said_by | {OTHER_MESSAGES for text, *_ in fragments.others() if recording.shape(text) == shape}
+
+
+@pytest.mark.parametrize("message", [pytest.param(text, id=anchor) for text, _, anchor in fragments.others()])
+def test_a_pasted_message_of_no_lab_is_found_too(visits: dict[tuple[str, str], Visit], message: str) -> None:
+    """First of all, on the page of such messages, unless a lab says it."""
+    assert visits["desktop", "light"].search(pasted(message))[0] in places(message)
+
+
+def test_a_message_in_a_link_is_searched_for_as_if_pasted(visits: dict[tuple[str, str], Visit]) -> None:
+    """Without what is no word: a dash would mean "not"."""
+    visit = visits["desktop", "light"]
+    message = next(one["text"] for one in recording.load(LABS["fds"])["messages"])
+    visit.open(f"index.html?q={quote(pasted(message))}")
+    assert visit.found()[0] == "labs/fds.html"
+    assert not set(visit.page.input_value(QUERY)) & set("`-_.()/\"'0123456789")
+    assert visit.wrong == []
+
+
+def test_labels_of_tabs_are_words_in_the_search(site: Path) -> None:
+    """Not one word of them all."""
+    index = (site / "search" / "search_index.js").read_text()
+    assert "Broken Fixed Diff" in index and "BrokenFixed" not in index
 
 
 def test_the_search_works_from_a_server_too(site: Path, browser: Browser) -> None:
@@ -183,7 +217,7 @@ class Silent(http.server.SimpleHTTPRequestHandler):
 
 def test_tabs_work_by_keyboard(visits: dict[tuple[str, str], Visit]) -> None:
     """The arrow keys go from the broken program to the fixed one."""
-    page = visits["desktop", "light"].open("labs/shm.html")
+    page = visits["desktop", "light"].open("labs/shm.html#our-solution")
     tabs = page.locator(".tabbed-set").first
     tabs.locator("input").first.focus()
     assert tabs.locator(".tabbed-block").first.is_visible() and not tabs.locator(".tabbed-block").nth(1).is_visible()
@@ -199,6 +233,59 @@ def test_folds_open_by_keyboard(visits: dict[tuple[str, str], Visit]) -> None:
     hint.locator("summary").focus()
     page.keyboard.press("Enter")
     assert hint.evaluate("folded => folded.open")
+
+
+FOLDED = ("what-you-see", "what-torch-says-word-for-word", "the-evidence", "our-solution")
+
+
+@pytest.fixture(params=[True, False], ids=["scripts", "no scripts"])
+def a_lab(site: Path, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    """A visitor whose browser runs scripts, and one whose browser does not."""
+    context = browser.new_context(java_script_enabled=request.param, viewport={"width": 1280, "height": 900})
+    yield Visit(context, f"file://{site}/labs")
+    context.close()
+
+
+def test_a_prediction_comes_before_its_answer(a_lab: Visit) -> None:
+    """What is seen, and the solution, are folded until somebody asks; Enter asks."""
+    page = a_lab.open("shm.html")
+    assert [name for name in FOLDED if page.locator(f"#{name}").is_visible()] == []
+    page.locator("summary", has_text="I have made my prediction").focus()
+    page.keyboard.press("Enter")
+    assert [name for name in FOLDED if page.locator(f"#{name}").is_visible()] == list(FOLDED[:-1])
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_a_link_into_a_fold_opens_it(a_lab: Visit, name: str) -> None:
+    """From the search, from another page, and from the page itself."""
+    page = a_lab.open(f"shm.html#{name}")
+    target = page.locator(f"#{name}")
+    target.wait_for(state="visible")
+    box = target.bounding_box()
+    assert box and 0 <= box["y"] < 900
+    a_lab.open("pickle.html")
+    page = a_lab.open("shm.html")
+    page.locator(f".md-content a[href='#{name}'], .md-sidebar--secondary a[href='#{name}']").first.click()
+    target.wait_for(state="visible")
+
+
+def test_on_paper_nothing_is_folded(a_lab: Visit) -> None:
+    """Who prints a page wants all of it."""
+    page = a_lab.open("shm.html")
+    page.emulate_media(media="print")
+    for name in FOLDED:
+        page.locator(f"#{name}").wait_for(state="visible")
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("lab", LABS)
+def test_the_program_to_predict_from_is_not_cut_off(
+    visits: dict[tuple[str, str], Visit], lab: str, screen: str
+) -> None:
+    """A line that is too long for the screen goes on in the next."""
+    page = visits[screen, "light"].open(f"labs/{lab}.html")
+    assert page.locator(".program code").count() == 1
+    assert page.locator(".program code").evaluate("code => code.scrollWidth <= code.clientWidth")
 
 
 def test_the_colours_can_be_changed(visits: dict[tuple[str, str], Visit]) -> None:

@@ -1,15 +1,27 @@
-"""What the page "How workers work" says and no lab shows: torch's own behaviour, by asking torch."""
+"""What "How workers work" and "Other messages" say and no lab shows: torch's own behaviour, by asking torch."""
 
+import ast
+import faulthandler
+import inspect
+import multiprocessing
 import os
 import random
+import resource
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+
+from docs.make.fragments import others
+from docs.make.recording import shape
 
 
 class Asked(Dataset):
@@ -177,3 +189,154 @@ def test_samples_of_different_lengths_have_two_messages_in_a_worker() -> None:
     assert storage in said(9, 2, 3, workers=1)
     assert sizes in said(2, 3, 9, workers=1)
     assert sizes in said(9, 2, 3, workers=0)
+
+
+def on_the_page(said: str) -> bool:
+    """Is it shown there word for word, but for numbers?"""
+    return any(shape(text).split(": ", 1)[1].strip() in shape(said) for text, _, _ in others())
+
+
+def in_a_process_of_its_own(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a script, for what cannot be done to the process that tests."""
+    (folder / "script.py").write_text(program)
+    return subprocess.run([sys.executable, "script.py"], cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+def last_words(die: Callable[[], None], keep_faulthandler: bool = False) -> list[str]:
+    """What is raised when the only worker dies while the main process waits for it: the last exception first."""
+    waiting = multiprocessing.get_context("fork").Event()
+
+    def wait_and_die(_: int) -> None:
+        waiting.wait()
+        if not keep_faulthandler:  # pytest's would print
+            faulthandler.disable()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        die()
+
+    made = iter(loader(wait_and_die, workers=1))
+    get = made._data_queue.get  # type: ignore[attr-defined]
+    made._data_queue.get = lambda **options: (waiting.set(), get(**options))[1]  # type: ignore[attr-defined]
+    with pytest.raises(RuntimeError) as raised:
+        next(made)
+    chain: list[BaseException] = [raised.value]
+    while chain[-1].__cause__:
+        chain.append(chain[-1].__cause__)
+    return [str(one).strip() for one in chain]
+
+
+def test_what_is_said_of_a_worker_depends_on_how_it_died() -> None:
+    """One line at the end for all of them; before it the signal or the exit code, and of exit code 0 nothing."""
+
+    def signalled(number: int) -> list[str]:
+        return last_words(lambda: os.kill(os.getpid(), number))
+
+    ends = {
+        "is killed by signal: Killed.": signalled(signal.SIGKILL),
+        "is killed by signal: Bus error. It is possible that dataloader's workers": signalled(signal.SIGBUS),
+        "is killed by signal: Segmentation fault.": signalled(signal.SIGSEGV),
+        "is killed by signal: Aborted.": signalled(signal.SIGABRT),
+        "is killed by signal: Terminated.": signalled(signal.SIGTERM),
+        "exited unexpectedly with exit code 1. Details are lost due to multiprocessing.": last_words(
+            lambda: os._exit(1)
+        ),
+        "exited unexpectedly with exit code 3.": last_words(lambda: sys.exit(3)),
+    }
+    for reason, (last, *before) in ends.items():
+        assert last.endswith("exited unexpectedly") and on_the_page(last)
+        assert reason in before[0]
+    for leave in (sys.exit, lambda: os._exit(0)):
+        last, *before = last_words(leave)
+        assert last.endswith("exited unexpectedly") and before == [""]  # the queue was empty, and that is all
+
+
+def test_faulthandler_has_to_be_enabled_in_the_worker(tmp_path: Path) -> None:
+    """torch replaces a handler that was there before; one that comes later names the line."""
+
+    def crash(file: IO[str], enable: bool) -> None:
+        if enable:
+            faulthandler.enable(file)
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    with open(tmp_path / "before", "w") as before, open(tmp_path / "after", "w") as after:
+        last_words(lambda: crash(after, True))
+        faulthandler.enable(before)
+        try:
+            last_words(lambda: crash(before, False), keep_faulthandler=True)
+        finally:
+            faulthandler.enable(sys.__stderr__)  # type: ignore[arg-type]
+    assert "in crash" in (tmp_path / "after").read_text()
+    assert (tmp_path / "before").read_text() == ""
+
+
+def test_the_message_about_cuda_is_that_of_torchs_source() -> None:
+    """There is no GPU to ask."""
+    source = ast.parse(inspect.getsource(torch.cuda._lazy_init))
+    texts = [node.value for node in ast.walk(source) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    assert any("re-initialize CUDA" in text and on_the_page(text) for text in texts)
+
+
+def test_a_queue_whose_tensors_are_kept_runs_out_of_files(tmp_path: Path) -> None:
+    """Each is an open file; with copies of them the same program runs to its end."""
+    program = """
+import resource
+import torch.multiprocessing as mp
+import torch
+
+def send(queue, done):
+    for number in range(200):
+        queue.put(torch.tensor([number]))
+    done.wait()
+
+if __name__ == "__main__":
+    fork = mp.get_context("fork")
+    queue, done = fork.Queue(maxsize=8), fork.Event()
+    sender = fork.Process(target=send, args=(queue, done), daemon=True)
+    sender.start()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    kept = [queue.get() for _ in range(200)]
+    done.set()
+    sender.join()
+"""
+    kept = in_a_process_of_its_own(program, tmp_path)
+    assert kept.returncode == 1 and on_the_page(kept.stderr.splitlines()[-1])
+    assert in_a_process_of_its_own(program.replace("queue.get()", "queue.get().clone()"), tmp_path).returncode == 0
+
+
+def test_a_main_process_too_large_to_fork(tmp_path: Path) -> None:
+    """Three times 60% of the memory, never touched, are promised one by one and not all at once for a copy."""
+    if Path("/proc/sys/vm/overcommit_memory").read_text().strip() != "0":
+        pytest.skip("this machine promises more, or less, than Linux usually does")
+    program = """
+import mmap
+from torch.utils.data import DataLoader
+
+if __name__ == "__main__":
+    lines = dict(line.split(":") for line in open("/proc/meminfo"))
+    memory = sum(int(lines[name].split()[0]) << 10 for name in ("MemTotal", "SwapTotal"))
+    private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    regions = [mmap.mmap(-1, memory * 6 // 10 >> 12 << 12, flags=private) for _ in range(3)]
+    print(len(list(DataLoader(range(8), num_workers=1, multiprocessing_context="fork"))))
+"""
+    forked = in_a_process_of_its_own(program, tmp_path)
+    assert forked.returncode == 1 and on_the_page(forked.stderr.splitlines()[-1]) and "os.fork()" in forked.stderr
+    assert in_a_process_of_its_own(program.replace('"fork"', '"forkserver"'), tmp_path).stdout == "8\n"
+
+
+def test_a_script_without_a_guard_starts_itself_again(tmp_path: Path) -> None:
+    """Where workers are not forked. (The script of the test above has a guard, and runs with forkserver.)"""
+    for method in ("spawn", "forkserver"):
+        program = f"""
+from torch.utils.data import DataLoader
+print(list(DataLoader(range(8), num_workers=1, multiprocessing_context="{method}")))
+"""
+        said = in_a_process_of_its_own(program, tmp_path)
+        assert said.returncode == 1 and on_the_page(said.stderr)
+        assert said.stderr.splitlines()[-1].endswith("exited unexpectedly")
+
+
+def test_more_workers_than_cpus_are_warned_of() -> None:
+    """When the loader is made, before there is any worker."""
+    cpus = len(os.sched_getaffinity(0))
+    with pytest.warns(UserWarning) as warned:
+        loader(lambda index: index, workers=cpus + 1)
+    assert on_the_page(str(warned[0].message))

@@ -9,14 +9,21 @@ const SHORT = new Set(["bus"])
 
 document.querySelector("[data-md-component=search]").setAttribute("aria-label", "Search")
 
-document.addEventListener("input", (event) => {
-  const field = event.target
-  if (!field.matches("[data-md-component=search-query]")) return
-  const typed = event.inputType === "insertText" && event.data?.length === 1
+function keepWords(field, typed) {
   const all = field.value.replace(PLACE, " ").replace(NAME, " ").replace(NO_WORD, " ").split(" ")
   const words = typed || all.length < A_MESSAGE ? all : all.filter((word) => (word.length > 3 || SHORT.has(word.toLowerCase())) && !/\d/.test(word))
   const kept = words.join(" ")
   if (kept !== field.value) field.value = kept
   // The theme waits for a key, which a mouse or a telephone does not have.
   field.dispatchEvent(new Event("keyup"))
+}
+
+document.addEventListener("input", (event) => {
+  if (!event.target.matches("[data-md-component=search-query]")) return
+  keepWords(event.target, event.inputType === "insertText" && event.data?.length === 1)
 }, true)
+
+// A link with ?q=...: the theme has put the words into the field, and nobody has typed them.
+if (new URLSearchParams(location.search).has("q")) {
+  keepWords(document.querySelector("[data-md-component=search-query]"), false)
+}

@@ -5,6 +5,7 @@ They are not in the repository, so they cannot be old. docs/reference/write-a-pa
 
 import ast
 import difflib
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,10 @@ from labs.harness.words import sentence
 
 TESTS = ROOT / "tests" / "test_workers.py"
 FRAGMENTS = ROOT / "docs" / "fragments"
+OTHER_MESSAGES = ROOT / "docs" / "reference" / "other-messages.md"
 LEVELS = {1: "easy", 2: "medium", 3: "hard"}
 HINTS = ("where to look", "the mechanism", "the fix")
+CPUS = 2  # of the machine on which the site's runs were recorded
 START, END = "# --- the part that differs", "# --- from here on the same"
 
 # What a person sees of a finding when nothing is raised. A lab whose finding is not here has to say something.
@@ -47,6 +50,7 @@ def write() -> None:
     shutil.rmtree(FRAGMENTS, ignore_errors=True)
     put(FRAGMENTS / "catalog.md", catalog())
     put(FRAGMENTS / "messages.md", messages())
+    put(FRAGMENTS / "other-messages.md", other_messages())
     put(FRAGMENTS / "environment.md", table(["variable", "value"], [[f"`{k}`", f"`{v}`"] for k, v in BASE_ENV.items()]))
     put(FRAGMENTS / "links.md", links(""))
     put(FRAGMENTS / "links-from-a-folder.md", links("../"))
@@ -58,7 +62,7 @@ def write() -> None:
     for lab in LABS.values():
         folder = FRAGMENTS / lab.name
         put(folder / "facts.md", facts(lab))
-        put(folder / "program.md", fence("python", region(lab.program.read_text())) + "\n")
+        put(folder / "program.md", program(lab))
         put(folder / "run.md", command(f"nox -s lab-{lab.name}"))
         put(folder / "try.md", try_it(lab))
         put(folder / "hints.md", hints(lab))
@@ -80,8 +84,15 @@ def put(path: Path, text: str) -> None:
 def facts(lab: Lab) -> str:
     return (
         f'!!! abstract "{lab.minutes} minutes, {LEVELS[lab.difficulty]} (difficulty {lab.difficulty} of 3)"\n\n'
-        f"    After this lab you can {escaped(lab.goal)}.\n"
+        f"    After this lab you can {escaped(lab.goal)}.\n\n"
+        "    You have this failure in a job of your own? Compare [what you see](#what-you-see), and take "
+        "[our solution](#our-solution) and [what helps in production](#in-production).\n"
     )
+
+
+def program(lab: Lab) -> str:
+    """The part to predict from. Its lines wrap: what is cut off cannot be thought about."""
+    return fence(" { .python .program }", region(lab.program.read_text())) + "\n"
 
 
 def hints(lab: Lab) -> str:
@@ -99,7 +110,7 @@ def try_it(lab: Lab) -> str:
 
 
 def fix(lab: Lab) -> str:
-    """Tabs: the part of the program that differs, broken and fixed, and the difference; folded, the whole of both."""
+    """Folded: the part of the program that differs, broken and fixed, the difference, and the whole of both."""
     broken, fixed = lab.program.read_text(), lab.solution.read_text()
     before, after = (path.relative_to(ROOT).as_posix() for path in (lab.program, lab.solution))
     difference = difflib.unified_diff(broken.splitlines(), fixed.splitlines(), before, after, lineterm="")
@@ -112,7 +123,9 @@ def fix(lab: Lab) -> str:
         f'??? example "The whole program: {path}"\n\n{indented(fence("python", included(path)))}\n'
         for path in (before, after)
     ]
-    return f"The solution: {escaped(lab.advice)}.\n\n" + "\n".join([*tabs, *whole])
+    # A link to what is inside a fold opens it.
+    solution = f"Ours: {escaped(lab.advice)}.\n{{ #our-solution }}\n\n" + "\n".join([*tabs, *whole])
+    return f'??? success "Our solution"\n\n{indented(solution)}\n'
 
 
 def region(program: str) -> str:
@@ -138,9 +151,17 @@ def transcript(lab: Lab, role: str) -> str:
 
 
 def words(lab: Lab) -> str:
-    """What torch and Python said in the lab, word for word."""
+    """What torch and Python said in the lab, word for word, and what was left out of it."""
     said = [message["text"] for message in recording.load(lab)["messages"] if message["said_in"] == "the lab"]
-    return "\n".join(map(message, said)) or "Nothing: no exception, no warning, no line on stderr.\n"
+    heard = "\n".join(map(message, said)) or "Nothing about it: no exception, and no line on stderr.\n"
+    workers = lab.workers // (lab.ranks or 1)
+    if workers <= CPUS:
+        return heard
+    return (
+        f"{heard}\nWhere there are fewer than {workers} CPUs, torch also warns that it "
+        f"[*will create {workers} worker processes*](../reference/other-messages.md#more-workers-than-cpus). "
+        "It warns of the solution as well, so it is left out here.\n"
+    )
 
 
 def wrong_fixes(lab: Lab) -> str:
@@ -182,18 +203,44 @@ def messages() -> str:
     """Every message of every lab, for the first page: the same words in several labs once, with all of them."""
     texts: dict[str, str] = {}
     places: dict[str, dict[str, str]] = {}
-    for lab in LABS.values():
-        if (recording.folder(lab) / "recording.json").exists():
-            for told in recording.load(lab)["messages"]:
-                key = recording.shape(told["text"])
-                texts.setdefault(key, told["text"])
-                places.setdefault(key, {})[lab.name] = told["said_in"]
-    leads = {key: leads_to(where) for key, where in places.items()}
+    for lab, told in recorded_messages():
+        key = recording.shape(told["text"])
+        texts.setdefault(key, told["text"])
+        places.setdefault(key, {})[lab.name] = told["said_in"]
+    explained = {recording.shape(text): (title, anchor) for text, title, anchor in others()}
+    leads = {key: leads_to(where, explained.get(key)) for key, where in places.items()}
     # Messages that lead to the same place stand together.
     return "\n".join(
         "\n".join([*(message(texts[key]) for key in leads if leads[key] == lead), f"{lead}\n"])
         for lead in dict.fromkeys(leads.values())
     )
+
+
+def recorded_messages() -> list[tuple[Lab, dict[str, str]]]:
+    """Of the labs that have a recording: a new one has none yet."""
+    recorded = [lab for lab in LABS.values() if (recording.folder(lab) / "recording.json").exists()]
+    return [(lab, told) for lab in recorded for told in recording.load(lab)["messages"]]
+
+
+def others() -> list[tuple[str, str, str]]:
+    """Each message on the page of those that no lab is about: its text, and title and anchor of where it stands."""
+    found = []
+    for section in OTHER_MESSAGES.read_text().split("\n## ")[1:]:
+        heading = re.match(r"(.*) \{ #(.*) \}", section)
+        assert heading, f"a heading without an anchor: {section[:60]}"
+        texts = re.findall(r"^``` \{ \.text \.message \}\n(.*?)\n```$", section, re.M | re.S)
+        found += [(text, heading[1], heading[2]) for text in texts]
+    return found
+
+
+def other_messages() -> str:
+    """What no lab says, for the first page, and where it is explained."""
+    said = {recording.shape(told["text"]) for _, told in recorded_messages()}
+    leads: dict[str, list[str]] = {}
+    for text, title, anchor in others():
+        if recording.shape(text) not in said:
+            leads.setdefault(f"- [{title}](reference/other-messages.md#{anchor})\n", []).append(message(text))
+    return "\n".join("\n".join([*texts, lead]) for lead, texts in leads.items())
 
 
 def without_message(symptom: str) -> str:
@@ -215,12 +262,15 @@ def stations() -> str:
     return table(["station", "what happens", "labs that break it"], rows)
 
 
-def leads_to(places: dict[str, str]) -> str:
-    return "\n".join(
+def leads_to(places: dict[str, str], explained: tuple[str, str] | None) -> str:
+    """The labs that say it, and the page on which its other causes are."""
+    labs = [
         f"- {linked(LABS[name], '')}: {escaped(LABS[name].fails)}"
-        + ("" if place == "the lab" else f" (said when somebody tries: {escaped(place)})")
+        + ("" if place == "the lab" else f" (you get this message from a fix that is not enough: *{escaped(place)}*)")
         for name, place in places.items()
-    )
+    ]
+    other = [f"- other causes: [{explained[0]}](reference/other-messages.md#{explained[1]})"] if explained else []
+    return "\n".join([*labs, *other])
 
 
 def links(up: str) -> str:

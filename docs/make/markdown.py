@@ -27,6 +27,7 @@ def tab(title: str, text: str) -> str:
 
 
 def fence(language: str, text: str) -> str:
+    """A block of code; in place of a language it may have attributes, as in `{ .python .program }`."""
     return f"```{language}\n{text}\n```"
 
 

@@ -86,10 +86,9 @@ def processes() -> dict[int, dict[str, Any]]:
 
 
 def add_slow_facts(sample: dict[int, dict[str, Any]]) -> None:
-    """Open files, and the context switches of all threads: a file to read for each thread, so not at every sample."""
+    """The context switches of all threads: a file to read for each thread, so not at every sample."""
     for pid, facts in sample.items():
         try:
-            facts["open_files"] = len(os.listdir(f"/proc/{pid}/fd"))
             threads = os.listdir(f"/proc/{pid}/task")
         except OSError:
             continue

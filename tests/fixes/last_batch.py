@@ -36,6 +36,6 @@ WRONG = [
 ]
 
 RIGHT = [
-    Fix("last-batch", "batches that leave no rest", (("BATCH_SIZE = 8", "BATCH_SIZE = 7"),)),
+    Fix("last-batch", "batches of 7: no image is left over", (("BATCH_SIZE = 8", "BATCH_SIZE = 7"),)),
     Fix("last-batch", "the rest together with the batch before it", ((RETURN_LAST, WITH_THE_REST),)),
 ]
