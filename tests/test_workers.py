@@ -18,23 +18,12 @@ from typing import IO, Any
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from docs.make.fragments import others
 from docs.make.recording import shape
-
-
-class Asked(Dataset):
-    """Sixteen samples, each the answer of the worker that loads it."""
-
-    def __init__(self, question: Callable[[int], Any], length: int = 16) -> None:
-        self.question, self.length = question, length
-
-    def __len__(self) -> int:
-        return self.length
-
-    def __getitem__(self, index: int) -> Any:
-        return self.question(index)
+from labs.claims.inside.loaders import Asked, answers, as_list
+from labs.claims.inside.loaders import asking as loader
 
 
 class Stream(IterableDataset):
@@ -44,19 +33,6 @@ class Stream(IterableDataset):
     def __iter__(self) -> Any:
         worker = get_worker_info()
         return iter(range(worker.id, self.length, worker.num_workers))
-
-
-def as_list(samples: list[Any]) -> list[Any]:
-    return samples
-
-
-def loader(question: Callable[[int], Any], workers: int = 2, **options: Any) -> DataLoader:
-    options = {"batch_size": 2, "collate_fn": as_list, "multiprocessing_context": "fork", **options}
-    return DataLoader(Asked(question), num_workers=workers, **options)
-
-
-def answers(made: DataLoader) -> list[Any]:
-    return [answer for batch in made for answer in batch]
 
 
 def test_a_worker_is_a_process() -> None:
