@@ -68,7 +68,7 @@ LABS: dict[str, Lab] = {
                 "Nothing fails. Look at the number of threads of a worker, and at the number of CPUs.",
                 "OpenCV keeps a pool of threads in every process, one for each CPU that it may use. The workers are "
                 "parallel already.",
-                "cv2.setNumThreads(0) in a worker_init_fn: it has to be called in each worker.",
+                "cv2.setNumThreads(0) in a worker_init_fn: so it holds in each worker, however workers are started.",
             ),
             minutes=20,
             difficulty=2,
@@ -392,7 +392,7 @@ LABS: dict[str, Lab] = {
             epochs=4,
             may_drop=1,
             validation={"TRAINING": False},
-            control=Control("batches of 7, which leave no rest", constants={"BATCH_SIZE": 7}),
+            control=Control("batches of 7, so that no image is left over", constants={"BATCH_SIZE": 7}),
             advice="drop_last in training, where another image is left out each time, and never in validation",
             at_home="len(dataset) % batch_size == 1 tells beforehand; drop_last=True in training only",
             goal="say what drop_last drops, and where it belongs",

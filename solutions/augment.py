@@ -51,7 +51,7 @@ class RandomPatches(Dataset):
 
 # --- the part that differs between the lab and its solution ---
 def seed_generators(worker_id: int) -> None:
-    # The worker's seed differs for each worker and each epoch, and follows from torch.manual_seed.
+    # The seed is the worker's own, new with new workers, and follows from torch.manual_seed.
     worker = torch.utils.data.get_worker_info()
     worker.dataset.rng = np.random.default_rng(worker.seed)
     cv2.setRNGSeed(worker.seed % 2**31)

@@ -60,7 +60,8 @@ class NoisyPhotos(IterableDataset):
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor, int]]:
         worker = torch.utils.data.get_worker_info()
         mine = self.shards if worker is None else self.shards[worker.id :: worker.num_workers]
-        # The worker's seed differs for each worker and each epoch, and follows from torch.manual_seed.
+        # The seed is the worker's own, new with new workers (in each epoch, if they do not stay), and follows from
+        # torch.manual_seed. Workers that stay (persistent_workers) would draw the same again: make it once for those.
         rng = self.rng if worker is None else np.random.default_rng(worker.seed)
         for shard in mine:
             yield from self.triples(shard, rng)

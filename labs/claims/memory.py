@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from labs.claims.bench import Bench, inside
 from labs.claims.claim import ONLY_WHEN, TRUE, Case, Claim, Source
-from labs.claims.sources import BUS_ERROR, documentation, issue
+from labs.claims.sources import BUS_ERROR, documentation
 
 # glibc keeps what was freed for later, and the process would seem to hold it. Not what is mapped for itself.
 FREED_AT_ONCE = {"MALLOC_MMAP_THRESHOLD_": str(32 << 10)}
@@ -96,18 +96,6 @@ CLAIMS: tuple[Claim, ...] = (
         "copy back. An array costs neither.",
         setting="2 workers, fork, 4,000 strings of 4 KB; private memory of a worker",
         measure=inside("memory.managed"),
-        lab="memory",
-    ),
-    Claim(
-        id="workers-multiply-memory",
-        source=issue(63301, "Does dataloader creates a copy of the dataset and consequently use up more memory?"),
-        says="Every worker holds a copy of the dataset, so memory grows with the number of workers.",
-        verdict=ONLY_WHEN,
-        when="the dataset is sent as a pickle (forkserver, spawn), or has Python objects that the workers read",
-        believe="Forked workers share arrays and tensors as long as nobody writes to them. Under forkserver and spawn "
-        "arrays are copied to each worker, and tensors are moved to /dev/shm, once for all.",
-        setting="32 MB of numbers, or 250,000 strings; private memory of a worker",
-        measure=inside("memory.multiplied"),
         lab="memory",
     ),
 )

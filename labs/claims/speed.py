@@ -43,9 +43,10 @@ CLAIMS: tuple[Claim, ...] = (
         source=BUS_ERROR,
         says="4 workers instead of 0 make a loading-bound loop 3 to 5 times faster.",
         verdict=ONLY_WHEN,
-        when="loading waits for a disk or a network, or each worker has a CPU to itself",
-        believe="Waiting is divided by the number of workers, whatever the CPUs. Computing is divided by the number "
-        "of CPUs that the container has, and 4 workers use a little more of them than none.",
+        when="loading waits, for a disk or a network",
+        believe="Waiting is divided by the number of workers, whatever the CPUs. Computing can be divided among the "
+        "CPUs of the container at best: with fewer than 4 of them 4 workers are not 4 times as fast, and on one they "
+        "are slower than none.",
         setting="one CPU; waiting is played by a clock, computing is counted in CPU seconds",
         measure=inside("speed.speedup", cpus=1),
         lab="starve",
@@ -95,7 +96,7 @@ CLAIMS: tuple[Claim, ...] = (
         ),
         says="num_workers = 4 x the number of GPUs works well; more and fewer are slower.",
         verdict=ONLY_WHEN,
-        when="a batch takes about three to four steps' time to load",
+        when="a batch takes about three times as long to load as a step to compute",
         believe="Enough is the time to load a batch divided by the time of a step, rounded up. Measure both; the "
         "number of GPUs says nothing about either.",
         setting="one device and its data, played by a clock: steps of 20 ms",
@@ -171,9 +172,9 @@ CLAIMS: tuple[Claim, ...] = (
         source=BUS_ERROR,
         says="non_blocking=True overlaps copies to the GPU only together with pin_memory=True.",
         verdict=CANNOT,
-        believe="It needs a GPU, and the labs run without. PyTorch's own guide to non_blocking and pin_memory() says "
-        "the same: for a copy to overlap with a kernel the source must be in pinned memory, and the copy on a stream "
-        "of its own.",
+        believe="It needs a GPU, and the labs run without. PyTorch's guide to non_blocking and pin_memory() says so "
+        "too: for a copy to overlap with a kernel the source must be in pinned memory, and the copy on a stream of "
+        "its own. From ordinary memory non_blocking=True still spares the program a wait for each copy.",
     ),
     Claim(
         id="gpu-utilisation",

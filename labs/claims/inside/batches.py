@@ -307,7 +307,7 @@ def pin_memory_custom_batch() -> Iterator[Case]:
     }
     for name, (make, claimed, control) in tries.items():
         parts = Part(), Part()
-        pin_memory(make(*parts))  # type: ignore[no-untyped-call]
+        pin_memory(make(*parts))
         pinned = sum(part.asked for part in parts)
         yield Case(f"{name}, of two tensors", pinned == claimed, f"{pinned} of 2 are pinned", control)
 

@@ -11,7 +11,8 @@ def until_it_raises(batches: Iterable[Any]) -> tuple[list[Any], BaseException | 
         for batch in batches:
             came.append(batch)
     except Exception as error:
-        return came, error
+        # Its traceback would hold the loader's iterator, and workers forked later would inherit it and try to end it.
+        return came, error.with_traceback(None)
     return came, None
 
 

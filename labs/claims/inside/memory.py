@@ -116,47 +116,6 @@ def seconds(act: Callable[[], Any]) -> float:
     return time.perf_counter() - begun
 
 
-class Holding:
-    """Says how much of what it holds is memory of the worker alone."""
-
-    def __init__(self, data: Any) -> None:
-        self.data = data
-
-    def __call__(self, index: int) -> int:
-        self.data.sum()  # looks at all of it
-        return own_part(self.data.data_ptr() if isinstance(self.data, torch.Tensor) else self.data.ctypes.data)
-
-
-def own_part(address: int) -> int:
-    """Bytes at this address, and next to it, that are this process's own. A file in /dev/shm is nobody's own."""
-    inside = False
-    own = 0
-    for line in read_text("/proc/self/smaps").splitlines():
-        name, _, rest = line.partition(" ")
-        if "-" in name and not name.endswith(":"):
-            start, _, end = name.partition("-")
-            inside = int(start, 16) <= address < int(end, 16) and "torch_" not in rest
-        elif inside and name.startswith("Private_"):
-            own += int(rest.split()[0]) << 10
-    return own
-
-
-def multiplied() -> Iterator[Case]:
-    array = np.ones(4 << 20, np.float64)
-
-    def case(when: str, data: Any, **options: Any) -> Case:
-        own = min(max(answers(asking(Holding(data), 2, batch_size=1, **options))), array.nbytes)
-        saw = f"of {array.nbytes / MB:.0f} MB a worker holds {own / MB:.0f} MB of its own"
-        return Case(when, own > array.nbytes / 2, saw)
-
-    fresh = {"workers": 1, "multiprocessing_context": "forkserver"}
-    yield case("a NumPy array, fork", array)
-    yield case("a NumPy array, forkserver", array, **fresh)
-    yield case("a tensor, forkserver", torch.from_numpy(array.copy()), **fresh)
-    lines = texts()
-    yield copied("a list of strings that is read, fork", partial(look_at, lines), size_of(lines))
-
-
 ROW = 16 << 10  # numbers in a sample: 64 KB
 
 

@@ -244,7 +244,7 @@ def at_times(index: int) -> int:
 
 def deeper_prefetch() -> Iterator[Case]:
     ways = {
-        "each batch takes a step and a half": (partial(wait, 1.5 * STEP), 16),
+        "each batch takes as long as 3 steps": (partial(wait, 3 * STEP), 12),
         "one batch in 16 takes as long as 10 steps, the others no time": (at_times, 48),
     }
     for when, (load, steps) in ways.items():

@@ -145,7 +145,7 @@ def cache_in_shared_tensor() -> Iterator[Case]:
     def case(when: str, cache: torch.Tensor, control: bool = False, **options: Any) -> Case:
         answers(asking(Filled(cache), SAMPLES, **options))
         seen = int(cache.sum())
-        return Case(when, seen == SAMPLES, f"{seen} of {SAMPLES} entries are there for everybody else", control)
+        return Case(when, seen == SAMPLES, f"the main process sees {seen} of {SAMPLES} entries", control)
 
     yield case("share_memory_(), 2 workers, fork", torch.zeros(SAMPLES).share_memory_())
     start = {"workers": 1, "multiprocessing_context": "forkserver"}
