@@ -56,11 +56,11 @@ def measured(recorded: dict[str, Result]) -> str:
 
 
 def entry(claim: Claim, result: Result | None) -> str:
-    parts = [f"### {escaped(claim.says)} {{ #{claim.id} }}", f"{badge(claim)} Said in: {source(claim)}."]
+    parts = [f"### {escaped(claim.says)} {{ #{claim.id} }}", badge(claim)]
     if result and result.cases:
         parts.append(table(["when", "as claimed", "what was measured"], [row(case) for case in result.cases]))
-    if claim.setting:
-        parts.append(f"Measured with {escaped(claim.setting)}.")
+    measured_with = f"Measured with {escaped(claim.setting)}. " if claim.setting else ""
+    parts.append(f"{measured_with}Said in: {source(claim)}.")
     parts.append(f"**What to believe:** {escaped(claim.believe)}")
     if claim.changed:
         parts.append(f"**Since {claim.changed.release}:** {changed(claim)}")

@@ -2,6 +2,7 @@
 
 import textwrap
 
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -27,12 +28,12 @@ def write_table(page: Page, results: dict[str, Result]) -> None:
         if not asked:
             continue
         page.heading(theme)
-        rows = Table(box=None, padding=(0, 2, 0, 2), show_header=False, pad_edge=False, expand=True)
-        rows.add_column(width=22)
-        rows.add_column()
+        rows = Table(box=None, padding=(0, 2, 0, 0), show_header=False, pad_edge=False, expand=True)
+        rows.add_column(width=24)
+        rows.add_column(ratio=1)
         for claim in asked:
             rows.add_row(verdict_of(results[claim.id], claim), Text(claim.says) + Text(f"\n{claim.id}", "dim"))
-        page.console.print(rows)
+        page.console.print(Padding(rows, (0, 0, 0, 2)))
     for result in results.values():
         if result.failed:
             page.heading(f"{result.id} has no verdict: the measurement failed")
