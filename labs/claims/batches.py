@@ -2,12 +2,8 @@
 
 from labs.claims.bench import inside
 from labs.claims.claim import FALSE, ONLY_WHEN, TRUE, Claim, Source
-from labs.claims.sources import BUS_ERROR, documentation, issue
+from labs.claims.sources import BUS_ERROR, documentation, issue, tutorial
 
-TUTORIAL = Source(
-    'PyTorch tutorial "Data Loading Optimization in PyTorch"',
-    "https://github.com/pytorch/tutorials/blob/main/intermediate_source/intermediate_data_loading_tutorial.py",
-)
 DATALOADER = "torch.utils.data.DataLoader"
 
 CLAIMS: tuple[Claim, ...] = (
@@ -92,7 +88,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="getitems-batch",
-        source=TUTORIAL,
+        source=tutorial(),
         says="A dataset that defines __getitems__ is asked once for all samples of a batch.",
         verdict=ONLY_WHEN,
         when="the loader has the dataset itself or a Subset of it",

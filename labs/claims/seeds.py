@@ -2,7 +2,7 @@
 
 from labs.claims.bench import inside
 from labs.claims.claim import ONLY_WHEN, TRUE, UNTIL, Changed, Claim, Source
-from labs.claims.sources import BUS_ERROR, documentation, issue
+from labs.claims.sources import BUS_ERROR, documentation, issue, pull
 
 RANDOMNESS = documentation("Randomness in multi-process data loading", "data-loading-randomness")
 FAQ = Source(
@@ -13,10 +13,6 @@ REPRODUCIBILITY = Source(
     'PyTorch documentation, Reproducibility, "DataLoader"',
     "https://docs.pytorch.org/docs/stable/notes/randomness.html",
 )
-
-
-def pull(number: int, title: str) -> Source:
-    return Source(f'pytorch#{number}: "{title}"', f"https://github.com/pytorch/pytorch/pull/{number}")
 
 
 def seeded_by_torch(what: str) -> Changed:

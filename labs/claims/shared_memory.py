@@ -1,35 +1,26 @@
 """What is said about shared memory: how much there is, who uses it, and what happens when it is full."""
 
-import os
-import secrets
-import socket
-import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from labs.catalog import LABS
+from labs.claims import docker
 from labs.claims.bench import Bench, inside
 from labs.claims.claim import CANNOT, FALSE, ONLY_WHEN, TRUE, UNTIL, Case, Changed, Claim, Source
-from labs.claims.sources import BUS_ERROR, RUNTIME_ERRORS, issue
+from labs.claims.sources import BUS_ERROR, RUNTIME_ERRORS, issue, tutorial
 from labs.harness.container import Namespace
-from labs.harness.engine import LABEL, Engine, image, last_line
-from labs.harness.limits import ROOT, Limits, Refused
+from labs.harness.limits import Limits, Refused
 from labs.harness.run import HarnessFailed
 from labs.harness.verdict import Verdict
 
 MB = 1 << 20
 SIGBUS = 7
-MS_REMOUNT = 32
 
 SHARING = Source(
     'PyTorch documentation, torch.multiprocessing, "Sharing strategies"',
     "https://docs.pytorch.org/docs/stable/multiprocessing.html#sharing-strategies",
 )
-TUTORIAL = Source(
-    'PyTorch tutorial "Data Loading Optimization in PyTorch", "Handling Insufficient Shared Memory (/dev/shm)"',
-    "https://github.com/pytorch/tutorials/blob/main/intermediate_source/intermediate_data_loading_tutorial.py",
-)
+NO_ROOM = tutorial("Handling Insufficient Shared Memory (/dev/shm)")
 LEAKING = issue(
     973, "file_descriptor sharing strategy may be leaking FDs, resulting in DataLoader causing RuntimeError"
 )
@@ -40,9 +31,6 @@ SINCE_2_10 = Changed(
     "https://github.com/pytorch/pytorch/pull/161910",
     "reserves the pages of a batch before it is written, and reports it where that fails",
 )
-
-
-# --- labs
 
 
 def raised(verdict: Verdict) -> str:
@@ -162,133 +150,6 @@ def file_system_cures_files(bench: Bench) -> Iterator[Case]:
     yield Case(f"{what}, file_descriptor (lab fds)", not verdict.findings, saw, control=True)
 
 
-# --- docker
-
-SIZE = "import shutil; print(shutil.disk_usage('/dev/shm').total)"
-
-
-def docker_run(engine: Engine, *options: str, script: str = SIZE) -> str:
-    """What a Python script prints in a container that is started with these options and docker's defaults."""
-    answer = engine.ask(
-        "run", "--rm", "--init", "--network", "none", *options, "--entrypoint", "python", image(), "-c", script
-    )
-    if answer.returncode != 0:
-        raise HarnessFailed(f"docker run failed: {last_line(answer.stderr)}")
-    return answer.stdout.strip()
-
-
-def size_seen(engine: Engine, *options: str) -> int:
-    return int(docker_run(engine, *options))
-
-
-def default_size(bench: Bench) -> Iterator[Case]:
-    engine = bench.docker()
-    for when, options in (("docker run", ()), ("docker run --shm-size=200m", ("--shm-size=200m",))):
-        size = size_seen(engine, *options)
-        yield Case(when, size == 64 * MB, f"/dev/shm of {size / MB:g} MB", control=bool(options))
-
-
-def host_size(bench: Bench) -> Iterator[Case]:
-    """Only its size is looked at: nothing is written to the host's /dev/shm."""
-    engine = bench.docker()
-    there = size_seen(engine, "--volume", "/dev/shm:/dev/shm:ro")
-    for when, options, control in (
-        ("docker run --ipc=host", ("--ipc=host",), False),
-        ("docker run --ipc=host --shm-size=32m", ("--ipc=host", "--shm-size=32m"), False),
-        ("docker run --shm-size=32m", ("--shm-size=32m",), True),
-    ):
-        size = size_seen(engine, *options)
-        saw = f"/dev/shm of {size / MB:.0f} MB; the host's has {there / MB:.0f} MB"
-        yield Case(when, size == there, saw, control)
-
-
-REMOUNT = f"""
-import ctypes, os, shutil
-libc = ctypes.CDLL(None, use_errno=True)
-failed = libc.mount(b"shm", b"/dev/shm", b"tmpfs", {MS_REMOUNT}, b"size=128m")
-print(os.strerror(ctypes.get_errno()) if failed else "remounted", shutil.disk_usage("/dev/shm").total >> 20)
-"""
-
-
-def remount(bench: Bench) -> Iterator[Case]:
-    engine = bench.docker()
-    for when, options in (
-        ("root in a container of docker's defaults", ()),
-        ("root with --cap-add SYS_ADMIN", ("--cap-add", "SYS_ADMIN", "--security-opt", "apparmor=unconfined")),
-    ):
-        said, _, size = docker_run(engine, "--user", "0", *options, script=REMOUNT).rpartition(" ")
-        yield Case(when, size == "128", f"{said}; /dev/shm of {size} MB")
-
-
-@contextmanager
-def detached(engine: Engine, *options: str, command: tuple[str, ...]) -> Iterator[str]:
-    """A container that runs beside us, and is gone afterwards."""
-    name = f"loader-lab-{os.getpid()}-{secrets.token_hex(4)}"
-    label = f"{LABEL}={socket.gethostname()}:{os.getpid()}"
-    try:
-        answer = engine.ask(
-            "run", "--detach", "--name", name, "--label", label, "--network", "none", *options, *command
-        )
-        if answer.returncode != 0:
-            raise HarnessFailed(f"docker run failed: {last_line(answer.stderr)}")
-        yield name
-    finally:
-        engine.remove(name)
-
-
-def state(engine: Engine, name: str, until: tuple[str, ...], seconds: float = 30) -> str:
-    """The state of a container, as soon as it is one of these."""
-    form = "{{.State.Status}}{{if .State.Health}} {{.State.Health.Status}}{{end}}"
-    deadline = time.monotonic() + seconds
-    while (now := engine.ask("inspect", "--format", form, name).stdout.strip()) not in until:
-        if time.monotonic() > deadline:
-            raise HarnessFailed(f"the container is {now!r}, and not one of {until}")
-        time.sleep(0.1)
-    return now
-
-
-def healthcheck(bench: Bench) -> Iterator[Case]:
-    """Both ask for 2 GB in a container that has 64 MB. Holds: the training was not started."""
-    engine = bench.docker()
-    training = ("-c", "print('training', flush=True); import time; time.sleep(60)")
-    enough = "import shutil; assert shutil.disk_usage('/dev/shm').free >= 2 << 30"
-    health = ("--health-cmd", f'python -c "{enough}"', "--health-interval", "200ms", "--health-retries", "1")
-    with detached(engine, *health, "--entrypoint", "python", command=(image(), *training)) as name:
-        status = state(engine, name, ("running unhealthy", "exited unhealthy", "exited starting"))
-        said = engine.ask("logs", name).stdout.strip()
-        yield Case("a HEALTHCHECK that fails", said != "training", f"the container is {status}, and prints {said!r}")
-    script = ("--volume", f"{ROOT}/docker:/check:ro", "--env", "SHM_NEEDED_MB=2048")
-    entrypoint = ("--entrypoint", "/check/require-shm.sh")
-    with detached(engine, *script, *entrypoint, command=(image(), "python", *training)) as name:
-        status = state(engine, name, ("running", "exited"))
-        if status == "running":  # the script may not be done yet
-            status = state(engine, name, ("exited",))
-        logs = engine.ask("logs", name)
-        saw = f"the container has {status}: {logs.stderr.strip().split('.')[0]}"
-        yield Case("an entrypoint that looks first", "training" not in logs.stdout, saw, control=True)
-
-
-RESERVE = """
-import os
-with open("/dev/shm/file", "wb") as file:
-    try:
-        os.posix_fallocate(file.fileno(), 0, 100 << 20)
-        print("100 MB reserved")
-    except OSError as error:
-        print(error.strerror)
-"""
-
-
-def tmpfs_on_shm(bench: Bench) -> Iterator[Case]:
-    engine = bench.docker()
-    for when, options in (
-        ("docker, a tmpfs of 256 MB mounted on /dev/shm", ("--tmpfs", "/dev/shm:size=256m,exec,mode=1777")),
-        ("docker, its own /dev/shm", ()),
-    ):
-        said = docker_run(engine, *options, script=RESERVE)
-        yield Case(when, said.startswith("100"), said, control=not options)
-
-
 class SmallSegments(Namespace):
     """A container of ours whose kernel.shmmax is 1 MB."""
 
@@ -314,7 +175,7 @@ CLAIMS: tuple[Claim, ...] = (
         believe="So it is. Look with df -h /dev/shm inside the container; --shm-size sets it, and podman's own default "
         "is a little less (64000 KiB).",
         setting="docker run with no option that is about memory",
-        measure=default_size,
+        measure=docker.default_size,
         needs="docker",
     ),
     Claim(
@@ -383,7 +244,7 @@ CLAIMS: tuple[Claim, ...] = (
         believe="A HEALTHCHECK sets a status beside a command that has already started. To refuse, look in the "
         "entrypoint, before the command: docker/require-shm.sh does, and says which flag helps.",
         setting="docker, /dev/shm of 64 MB, 2 GB asked for",
-        measure=healthcheck,
+        measure=docker.healthcheck,
         needs="docker",
     ),
     Claim(
@@ -395,7 +256,7 @@ CLAIMS: tuple[Claim, ...] = (
         "against the container's memory limit; a tmpfs that docker mounts on /dev/shm does what the flag does. Set a "
         "sizeLimit, and a memory limit that holds both.",
         setting="docker; 100 MB reserved in /dev/shm, as torch does for a batch",
-        measure=tmpfs_on_shm,
+        measure=docker.tmpfs_on_shm,
         needs="docker",
     ),
     Claim(
@@ -460,7 +321,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="smaller-batches-cure",
-        source=TUTORIAL,
+        source=NO_ROOM,
         says="Smaller batches, fewer workers or prefetch_factor=1 cure an exhausted /dev/shm.",
         verdict=ONLY_WHEN,
         when="all batches that are under way then fit together",
@@ -478,7 +339,7 @@ CLAIMS: tuple[Claim, ...] = (
         believe="It is the host's own /dev/shm: a --shm-size beside it is ignored, other jobs use it too, and what a "
         "killed job leaves there stays. --shm-size alone gives as much and keeps it apart.",
         setting="docker; the size that a container sees (nothing is written)",
-        measure=host_size,
+        measure=docker.host_size,
         needs="docker",
     ),
     Claim(
@@ -490,7 +351,7 @@ CLAIMS: tuple[Claim, ...] = (
         believe="An ordinary container may not mount, its root neither. The size is chosen when the container is made: "
         "--shm-size, or a tmpfs mounted on /dev/shm.",
         setting="docker, /dev/shm of 64 MB, 128 MB asked for, as root",
-        measure=remount,
+        measure=docker.remount,
         needs="docker",
     ),
     Claim(
@@ -546,7 +407,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="file-system-cures-shm",
-        source=TUTORIAL,
+        source=NO_ROOM,
         says="set_sharing_strategy('file_system') cures bus errors and an exhausted /dev/shm.",
         verdict=FALSE,
         believe="Both strategies keep their files in /dev/shm; this one gives them names. Make /dev/shm larger, or "
@@ -569,10 +430,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="strategy-reaches-workers",
-        source=Source(
-            'PyTorch tutorial "Data Loading Optimization in PyTorch", "Shared Memory and set_sharing_strategy"',
-            TUTORIAL.url,
-        ),
+        source=tutorial("Shared Memory and set_sharing_strategy"),
         says="set_sharing_strategy, called in the main process before the loader is made, holds for its workers.",
         verdict=ONLY_WHEN,
         when="the workers are forked",

@@ -19,5 +19,19 @@ def issue(number: int, title: str) -> Source:
     return Source(f'pytorch#{number}: "{title}"', f"https://github.com/pytorch/pytorch/issues/{number}")
 
 
+def pull(number: int, title: str) -> Source:
+    return Source(f'pytorch#{number}: "{title}"', f"https://github.com/pytorch/pytorch/pull/{number}")
+
+
+def tutorial(section: str = "") -> Source:
+    """torch's own on making loading fast, as it stands in its repository."""
+    title = 'PyTorch tutorial "Data Loading Optimization in PyTorch"'
+    url = "https://github.com/pytorch/tutorials/blob/main/intermediate_source/intermediate_data_loading_tutorial.py"
+    return Source(f'{title}, "{section}"' if section else title, url)
+
+
 def forum(title: str, url: str) -> Source:
     return Source(f'PyTorch forum: "{title}"', url)
+
+
+TOO_MANY_WORKERS = pull(46867, "add warning if DataLoader is going to create excessive number of worker")

@@ -5,13 +5,9 @@ from collections.abc import Iterator
 
 from labs.claims.bench import Bench, inside
 from labs.claims.claim import CANNOT, ONLY_WHEN, TRUE, Case, Claim, Source
-from labs.claims.sources import BUS_ERROR, documentation, forum
+from labs.claims.sources import BUS_ERROR, TOO_MANY_WORKERS, documentation, forum
 from labs.harness.limits import Limits, Refused
 
-EXCESSIVE = Source(
-    'pytorch#46867: "add warning if DataLoader is going to create excessive number of worker"',
-    "https://github.com/pytorch/pytorch/pull/46867",
-)
 BOUND, QUOTA = "one CPU of several (taskset, --cpuset-cpus)", "the time of one CPU (docker --cpus=1)"
 
 
@@ -78,7 +74,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="warning-counts-cpus",
-        source=EXCESSIVE,
+        source=TOO_MANY_WORKERS,
         says='The warning "Our suggested max number of worker in current system is N" knows the CPUs of a container.',
         verdict=ONLY_WHEN,
         when="the container is bound to some CPUs (--cpuset-cpus), not given a share of their time (--cpus)",
@@ -106,7 +102,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="more-workers-than-cores",
-        source=EXCESSIVE,
+        source=TOO_MANY_WORKERS,
         says="More workers than CPU cores slow loading down.",
         verdict=ONLY_WHEN,
         when="what the workers themselves cost, their start above all, is more than what they do",

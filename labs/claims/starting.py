@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from labs.claims.bench import Bench, inside
 from labs.claims.claim import FALSE, ONLY_WHEN, TRUE, Case, Changed, Claim, Source
-from labs.claims.sources import BOTH, BUS_ERROR, RUNTIME_ERRORS, documentation, issue
+from labs.claims.sources import BOTH, BUS_ERROR, RUNTIME_ERRORS, documentation, issue, pull
 from labs.harness.verdict import Verdict
 
 FORKSERVER_DEFAULT = Changed(
@@ -223,10 +223,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="zero-workers-real-error",
-        source=Source(
-            'pytorch#9007: "Improve DataLoader worker fail error message"',
-            "https://github.com/pytorch/pytorch/pull/9007",
-        ),
+        source=pull(9007, "Improve DataLoader worker fail error message"),
         says='When a worker "exited unexpectedly", num_workers=0 shows the real error.',
         verdict=ONLY_WHEN,
         when="what ends the worker is a Python exception that would end the main process in the same way",

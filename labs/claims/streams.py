@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from labs.claims.bench import Bench, inside
 from labs.claims.claim import FALSE, ONLY_WHEN, TRUE, Case, Claim, Source
-from labs.claims.sources import BUS_ERROR, documentation
+from labs.claims.sources import BUS_ERROR, documentation, pull
 from labs.harness.limits import ROOT
 from labs.harness.verdict import Verdict
 
@@ -55,10 +55,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="iterable-warning",
-        source=Source(
-            'pytorch#23587: "Enable len(dataloader) for iterable dataset"',
-            "https://github.com/pytorch/pytorch/pull/23587",
-        ),
+        source=pull(23587, "Enable len(dataloader) for iterable dataset"),
         says="torch warns when an IterableDataset that nobody divides delivers its samples several times.",
         verdict=ONLY_WHEN,
         when="len(loader) was called and batch_size is less than num_workers",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from labs.claims.bench import Bench, inside
 from labs.claims.claim import FALSE, ONLY_WHEN, TRUE, Case, Claim, Source
-from labs.claims.sources import RUNTIME_ERRORS, issue
+from labs.claims.sources import RUNTIME_ERRORS, TOO_MANY_WORKERS, issue
 from labs.harness.limits import Limits
 
 NO_LIMIT = {"OPENBLAS_NUM_THREADS": ""}  # the labs have it at 1
@@ -70,10 +70,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="torch-one-thread",
-        source=Source(
-            'pytorch#46867: "add warning if DataLoader is going to create excessive number of worker"',
-            "https://github.com/pytorch/pytorch/pull/46867",
-        ),
+        source=TOO_MANY_WORKERS,
         says="A worker computes with one torch thread.",
         verdict=TRUE,
         believe="True: each worker begins with torch.set_num_threads(1). That is torch's own threads alone; NumPy's "

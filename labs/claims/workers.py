@@ -1,8 +1,8 @@
 """What is said about workers from epoch to epoch: what they load in advance, what they keep and what reaches them."""
 
 from labs.claims.bench import inside
-from labs.claims.claim import ONLY_WHEN, TRUE, Claim, Source
-from labs.claims.sources import BUS_ERROR, documentation, forum, issue
+from labs.claims.claim import ONLY_WHEN, TRUE, Claim
+from labs.claims.sources import BUS_ERROR, documentation, forum, issue, pull
 
 DATALOADER = documentation("DataLoader", "torch.utils.data.DataLoader")
 
@@ -49,10 +49,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         id="cache-in-dict",
-        source=Source(
-            'pytorch#35795: "Reset DataLoader workers instead of creating new ones"',
-            "https://github.com/pytorch/pytorch/pull/35795",
-        ),
+        source=pull(35795, "Reset DataLoader workers instead of creating new ones"),
         says="A dict on the dataset that keeps what was loaded makes later epochs faster.",
         verdict=ONLY_WHEN,
         when="there are no workers, or they stay (persistent_workers=True)",

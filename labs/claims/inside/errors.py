@@ -1,7 +1,21 @@
 """How a measurement takes and tells what was raised."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
+
+
+def raised(act: Callable[[], Any]) -> BaseException | None:
+    """What it raises, if it does."""
+    try:
+        act()
+    except Exception as error:
+        return without_traceback(error)
+    return None
+
+
+def without_traceback(error: BaseException) -> BaseException:
+    """It would hold the loader's iterator and its batches; workers forked later would inherit it and try to end it."""
+    return error.with_traceback(None)
 
 
 def until_it_raises(batches: Iterable[Any]) -> tuple[list[Any], BaseException | None]:
@@ -11,8 +25,7 @@ def until_it_raises(batches: Iterable[Any]) -> tuple[list[Any], BaseException | 
         for batch in batches:
             came.append(batch)
     except Exception as error:
-        # Its traceback would hold the loader's iterator, and workers forked later would inherit it and try to end it.
-        return came, error.with_traceback(None)
+        return came, without_traceback(error)
     return came, None
 
 

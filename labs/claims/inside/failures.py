@@ -18,8 +18,8 @@ import torch
 from torch.utils.data import DataLoader
 
 from labs.claims.claim import Case
-from labs.claims.inside.errors import until_it_raises, words
-from labs.claims.inside.loaders import answers, asking, raised
+from labs.claims.inside.errors import raised, until_it_raises, words
+from labs.claims.inside.loaders import answers, asking
 
 FORK = multiprocessing.get_context("fork")
 PATIENCE = 30  # seconds after which something that should have come is called frozen

@@ -33,12 +33,3 @@ def asking(question: Callable[[int], Any], length: int = 16, workers: int = 2, *
 def answers(batches: Iterable[Any]) -> list[Any]:
     """One epoch."""
     return [answer for batch in batches for answer in batch]
-
-
-def raised(act: Callable[[], Any]) -> BaseException | None:
-    """What it raises, if it does."""
-    try:
-        act()
-    except Exception as error:
-        return error
-    return None

@@ -17,7 +17,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from labs.claims.claim import Case
-from labs.claims.inside.loaders import answers, asking, raised
+from labs.claims.inside.errors import raised
+from labs.claims.inside.loaders import answers, asking
 from labs.harness.proc import own_memory, read_text
 
 MB = 1 << 20

@@ -11,7 +11,8 @@ import torch
 from torch.utils.data import IterableDataset, RandomSampler, get_worker_info
 
 from labs.claims.claim import Case
-from labs.claims.inside.loaders import answers, as_list, asking, raised
+from labs.claims.inside.errors import raised
+from labs.claims.inside.loaders import answers, as_list, asking
 
 WORKERS = 4
 DRAWS = 2 * WORKERS  # an epoch

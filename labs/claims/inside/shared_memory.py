@@ -20,7 +20,8 @@ from torch import multiprocessing as torch_multiprocessing
 from torch.utils.data import DataLoader, Dataset, default_collate
 
 from labs.claims.claim import Case
-from labs.claims.inside.loaders import answers, as_list, asking, raised
+from labs.claims.inside.errors import raised
+from labs.claims.inside.loaders import answers, as_list, asking
 
 MB = 1 << 20
 FILES = Path("/proc/self/fd")

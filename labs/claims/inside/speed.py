@@ -21,7 +21,8 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, Dataset, SequentialSampler, TensorDataset
 
 from labs.claims.claim import Case
-from labs.claims.inside.loaders import answers, asking, raised
+from labs.claims.inside.errors import raised
+from labs.claims.inside.loaders import answers, asking
 from labs.harness.proc import cpus
 
 STEP = 0.02  # a device that computes, played by a clock

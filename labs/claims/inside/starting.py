@@ -20,7 +20,8 @@ import torch
 from torch.utils.data import Dataset, get_worker_info
 
 from labs.claims.claim import Case
-from labs.claims.inside.loaders import answers, as_list, asking, raised
+from labs.claims.inside.errors import raised
+from labs.claims.inside.loaders import answers, as_list, asking
 from labs.harness.proc import own_memory
 
 MB = 1 << 20

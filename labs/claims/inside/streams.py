@@ -19,7 +19,8 @@ from torch.utils.data import (
 )
 
 from labs.claims.claim import Case
-from labs.claims.inside.loaders import answers, as_list, asking, raised
+from labs.claims.inside.errors import raised
+from labs.claims.inside.loaders import answers, as_list, asking
 
 Share = Callable[[int, int, int], Iterable[int]]  # of so many samples, for this one of so many workers
 

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from labs.claims.claim import Case
-from labs.claims.inside.loaders import answers, asking, raised
+from labs.claims.inside.errors import raised
+from labs.claims.inside.loaders import answers, asking
 
 SIZE = 512
 
