@@ -1,5 +1,7 @@
 """One way to run a program from a test, and one check after every test: nothing is left behind."""
 
+import gc
+import multiprocessing
 import os
 import re
 import signal
@@ -68,6 +70,15 @@ def nothing_left() -> Iterator[None]:
     before = leftovers()
     yield
     assert new_leftovers(before) == set()
+    assert own_workers() == []
+
+
+def own_workers() -> list[multiprocessing.Process]:
+    """Workers that were forked from the tests themselves. They inherit what is open here: a server or a browser that
+    ends when its standard input closes would wait for them for ever."""
+    if multiprocessing.active_children():
+        gc.collect()  # An exception that was caught holds the frames it went through, and so the loader.
+    return multiprocessing.active_children()
 
 
 def shares_with(test: str) -> str:

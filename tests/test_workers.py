@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import random
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from docs.make.fragments import others
 from docs.make.recording import shape
 from labs.claims.inside.loaders import Asked, answers, as_list
 from labs.claims.inside.loaders import asking as loader
+from tests.conftest import own_workers
 
 
 class Stream(IterableDataset):
@@ -88,6 +90,17 @@ def test_collate_runs_in_the_worker() -> None:
     """Whenever there are workers."""
     made = loader(lambda index: index, collate_fn=lambda samples: [os.getpid()])
     assert os.getpid() not in answers(made)
+
+
+def test_what_the_main_process_closes_stays_open_in_a_forked_worker() -> None:
+    """Whoever reads from a pipe sees its end only when the workers are gone too; our check sees them."""
+    reads, writes = os.pipe()
+    held = iter(loader(lambda index: index))
+    os.close(writes)
+    assert select.select([reads], [], [], 0) == ([], [], []) and len(own_workers()) == 2
+    del held
+    assert os.read(reads, 1) == b"" and own_workers() == []
+    os.close(reads)
 
 
 def test_an_exception_in_a_worker_is_raised_again() -> None:
