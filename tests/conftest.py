@@ -83,8 +83,10 @@ def own_workers() -> list[multiprocessing.Process]:
 
 def shares_with(test: str) -> str:
     """Tests that share what is dear, an engine, the built site or a lab's experiment, are all run by one process."""
+    if "podman" in test:
+        return "podman"
     if "test_engine.py" in test or "oom" in test:
-        return "engine"
+        return "docker"
     if "test_site.py" in test or "test_pages.py" in test:
         return "site"
     if "test_postgres.py" in test:
@@ -92,7 +94,7 @@ def shares_with(test: str) -> str:
     if measured := re.search(r"test_a_claim_comes_out_as_the_table_says\[(.+)\]", test):
         # A claim that looks at a lab finds its runs where they were made.
         claim = CLAIMS[measured[1]]
-        return "engine" if claim.needs else f"experiment {claim.lab}" if claim.lab else test
+        return "docker" if claim.needs else f"experiment {claim.lab}" if claim.lab else test
     of_lab = re.search(rf"\[({'|'.join(sorted(LABS, key=len, reverse=True))})(-failure|-control|-fix)?\]", test)
     return f"experiment {of_lab[1]}" if of_lab else test
 

@@ -68,7 +68,7 @@ def test_the_time_limit_is_the_backstop(run: Run, tmp_path) -> None:  # type: ig
     """A program that works for ever ends at its time limit, with its stacks."""
     path = tmp_path / "attempt.py"
     path.write_text(in_worker("while True: pass"))
-    verdict = run("pickle", "check", path, seconds=6)
+    verdict = run("pickle", "check", path, seconds=15, start_method="fork")
     overtime = verdict.history.first("overtime")
     assert [finding.id for finding in verdict.findings] == ["overtime"]
     assert overtime is not None and any("__getitem__" in process["stack"] for process in overtime["stacks"])

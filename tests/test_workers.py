@@ -23,8 +23,11 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from docs.make.fragments import others
 from docs.make.recording import shape
+from labs.claims.inside.errors import raised
 from labs.claims.inside.loaders import Asked, answers, as_list
 from labs.claims.inside.loaders import asking as loader
+from labs.harness import container
+from labs.harness.limits import Limits
 from tests.conftest import own_workers
 
 
@@ -105,8 +108,9 @@ def test_what_the_main_process_closes_stays_open_in_a_forked_worker() -> None:
 
 def test_an_exception_in_a_worker_is_raised_again() -> None:
     """In the main process, with the worker's traceback in its message."""
-    with pytest.raises(ZeroDivisionError, match="Caught ZeroDivisionError in DataLoader worker process"):
-        answers(loader(lambda index: 1 // index))
+    error = raised(lambda: answers(loader(lambda index: 1 // index)))
+    assert isinstance(error, ZeroDivisionError)
+    assert "Caught ZeroDivisionError in DataLoader worker process" in str(error)
 
 
 def test_stop_iteration_from_a_dataset_ends_the_epoch_in_silence() -> None:
@@ -117,7 +121,9 @@ def test_stop_iteration_from_a_dataset_ends_the_epoch_in_silence() -> None:
             raise StopIteration
         return index
 
-    assert answers(loader(stop)) == list(range(8))
+    made = iter(loader(stop))
+    assert answers(made) == list(range(8))
+    made._shutdown_workers()  # type: ignore[attr-defined]
 
 
 def test_a_worker_has_one_torch_thread() -> None:
@@ -170,9 +176,10 @@ def test_samples_of_different_lengths_have_two_messages_in_a_worker() -> None:
     """If the first is longer than the average, torch speaks of storage and not of sizes; with no worker, never."""
 
     def said(*lengths: int, workers: int) -> str:
-        with pytest.raises(RuntimeError) as raised:
-            next(iter(DataLoader([torch.zeros(n) for n in lengths], batch_size=3, num_workers=workers)))  # type: ignore[arg-type]
-        return str(raised.value)
+        made: Any = DataLoader([torch.zeros(n) for n in lengths], batch_size=3, num_workers=workers)  # type: ignore[arg-type]
+        error = raised(lambda: next(iter(made)))
+        assert isinstance(error, RuntimeError)
+        return str(error)
 
     sizes, storage = "stack expects each tensor to be equal size", "Trying to resize storage that is not resizable"
     assert storage in said(9, 2, 3, workers=1)
@@ -186,9 +193,13 @@ def on_the_page(said: str) -> bool:
 
 
 def in_a_process_of_its_own(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a script, for what cannot be done to the process that tests."""
-    (folder / "script.py").write_text(program)
-    return subprocess.run([sys.executable, "script.py"], cwd=folder, capture_output=True, text=True, timeout=120)
+    """Run a script, for what cannot be done to the process that tests. Its semaphores stay in a container."""
+    script = folder / "script.py"
+    script.write_text(program)
+    argv, name = [sys.executable, "-W", "ignore", str(script)], f"loader-lab-{os.getpid()}-script"
+    process = container.start(container.BACKENDS["namespace"], argv, Limits(), name, script)
+    said = [output.decode() for output in process.communicate(timeout=120)]
+    return subprocess.CompletedProcess(argv, process.returncode, *said)
 
 
 def last_words(die: Callable[[], None], keep_faulthandler: bool = False) -> list[str]:
@@ -205,9 +216,9 @@ def last_words(die: Callable[[], None], keep_faulthandler: bool = False) -> list
     made = iter(loader(wait_and_die, workers=1))
     get = made._data_queue.get  # type: ignore[attr-defined]
     made._data_queue.get = lambda **options: (waiting.set(), get(**options))[1]  # type: ignore[attr-defined]
-    with pytest.raises(RuntimeError) as raised:
+    with pytest.raises(RuntimeError) as died:
         next(made)
-    chain: list[BaseException] = [raised.value]
+    chain: list[BaseException] = [died.value]
     while chain[-1].__cause__:
         chain.append(chain[-1].__cause__)
     return [str(one).strip() for one in chain]

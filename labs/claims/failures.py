@@ -156,9 +156,11 @@ CLAIMS: tuple[Claim, ...] = (
         source=issue(26072, "DataLoader workers fail to die"),
         says="Breaking out of the loop leaves the workers behind.",
         verdict=ONLY_WHEN,
-        when="something still holds the iterator: a variable, or persistent_workers=True",
-        believe="A for loop that is left, by break or by an exception, drops its iterator, which ends its workers "
-        "before the next line. Otherwise delete the iterator, or the loader.",
+        when="something still holds the iterator: a variable, persistent_workers=True, or an exception of a worker",
+        believe="A for loop that is left, by break or by an exception of its own, drops its iterator, which ends its "
+        "workers before the next line. Otherwise delete the iterator, or the loader. An exception that came from a "
+        "worker refers to itself, and to the iterator: the workers stay until Python's garbage collector comes by, and "
+        "by then they cannot be told to leave. torch waits five seconds for each before it ends it.",
         setting="2 workers, fork",
         measure=inside("failures.break_leaves_workers"),
     ),

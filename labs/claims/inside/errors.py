@@ -29,10 +29,10 @@ def until_it_raises(batches: Iterable[Any]) -> tuple[list[Any], BaseException | 
     return came, None
 
 
-def words(error: BaseException | None) -> str:
+def words(error: BaseException | None, otherwise: str = "no error") -> str:
     """The type and the last line of what was raised; what a worker raised has its traceback in the message."""
     if error is None:
-        return "no error"
+        return otherwise
     last = (str(error).strip().splitlines() or [""])[-1]
     kind, colon, rest = last.partition(": ")
     if colon and " " not in kind:  # the last line of a traceback names the type once more

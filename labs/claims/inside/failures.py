@@ -1,5 +1,6 @@
 """What reaches the main process when something fails in a worker: an exception, a shorter epoch, or nothing at all."""
 
+import gc
 import multiprocessing
 import os
 import re
@@ -9,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +214,10 @@ def timeout_ends_hang() -> Iterator[Case]:
         yield Case(name, "timed out" in str(error), words(error), control)
 
 
+def not_the_first(index: int) -> float:
+    return 1 / index
+
+
 def break_leaves_workers() -> Iterator[Case]:
     def alive() -> int:
         return len(multiprocessing.active_children())
@@ -226,8 +232,20 @@ def break_leaves_workers() -> Iterator[Case]:
         for _ in asking(int):
             raise ValueError("in the training step")
 
-    kept_error = raised(epoch)
-    yield Case("an exception in the loop, kept with its traceback", alive() > 0, f"{alive()} after {words(kept_error)}")
+    try:
+        epoch()
+    except ValueError as error:
+        kept = error
+    yield Case("an exception in the loop, kept with its traceback", alive() > 0, f"{alive()} after {words(kept)}")
+
+    gc.disable()
+    with suppress(ZeroDivisionError):
+        answers(asking(not_the_first, workers=1))
+    workers, begun = multiprocessing.active_children(), time.monotonic()
+    gc.collect()
+    saw = f"{len(workers)} worker after it was caught; gc.collect() takes {time.monotonic() - begun:.0f} s to end it"
+    yield Case("an exception in a worker, caught and not kept", bool(workers) and alive() == 0, saw)
+    gc.enable()
 
     iterator = iter(asking(int))
     next(iterator)

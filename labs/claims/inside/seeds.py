@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import IterableDataset, RandomSampler, get_worker_info
 
 from labs.claims.claim import Case
-from labs.claims.inside.errors import raised
+from labs.claims.inside.errors import raised, words
 from labs.claims.inside.loaders import answers, as_list, asking
 
 WORKERS = 4
@@ -72,10 +72,6 @@ def same(one: list[Any], other: list[Any]) -> int:
     return sum(a == b for a, b in zip(one, other, strict=True))
 
 
-def last_line(error: BaseException | None) -> str:
-    return str(error).strip().splitlines()[-1] if error else "nothing was raised"
-
-
 # --8<-- [start:example]
 def seed_identical() -> Iterator[Case]:
     for name, draw in GLOBAL.items():
@@ -108,7 +104,7 @@ def article_cut(worker_id: int) -> None:
 def seed_init_fn_fixes() -> Iterator[Case]:
     torch.manual_seed(0)
     error = raised(lambda: distinct(GLOBAL["np.random.rand()"], worker_init_fn=article))
-    yield Case("np.random.seed(torch.initial_seed() + worker_id)", error is None, last_line(error))
+    yield Case("np.random.seed(torch.initial_seed() + worker_id)", error is None, words(error))
     for name in ("np.random.rand()", "torch.rand()"):
         found = distinct(GLOBAL[name], worker_init_fn=article_cut)
         yield Case(f"cut to 32 bits, {name}", found == DRAWS, of_them(found))

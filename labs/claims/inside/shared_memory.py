@@ -20,10 +20,11 @@ from torch import multiprocessing as torch_multiprocessing
 from torch.utils.data import DataLoader, Dataset, default_collate
 
 from labs.claims.claim import Case
-from labs.claims.inside.errors import raised
+from labs.claims.inside.errors import raised, words
 from labs.claims.inside.loaders import answers, as_list, asking
 
 MB = 1 << 20
+ALL_CAME = "all batches came"
 FILES = Path("/proc/self/fd")
 SHMMAX = Path("/proc/sys/kernel/shmmax")
 IPC_PRIVATE, IPC_CREAT, IPC_RMID = 0, 0o1000, 0
@@ -45,11 +46,7 @@ def block(size: int) -> Callable[[int], Tensor]:
 
 def short(error: BaseException | None) -> str:
     """The end of what it says, where no file has a name that differs each time."""
-    return in_words(error).rpartition(": ")[2]
-
-
-def in_words(error: BaseException | None) -> str:
-    return f"{type(error).__name__}: {str(error).strip().splitlines()[-1]}" if error else "all batches came"
+    return words(error, ALL_CAME).rpartition(": ")[2]
 
 
 def wait_until(done: Callable[[], bool], seconds: float = 30) -> None:
@@ -142,7 +139,7 @@ def start_when_full() -> str:
     with open("/dev/shm/full", "wb") as file:
         os.posix_fallocate(file.fileno(), 0, shutil.disk_usage("/dev/shm").free)
         error = raised(lambda: answers(asking(int, 4)))
-    return in_words(error)
+    return words(error)
 
 
 class Pictures(Dataset[Tensor]):
@@ -176,7 +173,7 @@ def shm_shmmax() -> Iterator[Case]:
     """In a container whose kernel.shmmax is 1 MB."""
     limit = f"kernel.shmmax is {megabytes(int(SHMMAX.read_text()))}"
     error = raised(lambda: answers(asking(block(8 * MB), 4, collate_fn=None, batch_size=1)))
-    yield Case("batches of 8 MB", error is not None, f"{limit}: {in_words(error)}")
+    yield Case("batches of 8 MB", error is not None, f"{limit}: {words(error, ALL_CAME)}")
     libc = ctypes.CDLL(None, use_errno=True)
     segment = libc.shmget(IPC_PRIVATE, ctypes.c_size_t(8 * MB), IPC_CREAT | 0o600)
     said = os.strerror(ctypes.get_errno()) if segment == -1 else "made"
@@ -284,7 +281,7 @@ def ulimit_cures() -> Iterator[Case]:
     for limit, batches, control in ((128, 200, True), (hard, 200, False), (hard, 600, False)):
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
         error = raised(lambda batches=batches: files_kept(lambda batch: batch[1], batches))  # type: ignore[misc]
-        said = "Too many open files" if "Too many open files" in str(error) else in_words(error)
+        said = "Too many open files" if "Too many open files" in str(error) else words(error, ALL_CAME)
         what = f"{batches} batches, a tensor kept of each, ulimit -n {limit}"
         yield Case(what, error is None, said, control)
         del error

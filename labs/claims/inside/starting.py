@@ -20,7 +20,7 @@ import torch
 from torch.utils.data import Dataset, get_worker_info
 
 from labs.claims.claim import Case
-from labs.claims.inside.errors import raised
+from labs.claims.inside.errors import raised, words
 from labs.claims.inside.loaders import answers, as_list, asking
 from labs.harness.proc import own_memory
 
@@ -75,11 +75,6 @@ def at_start(dataset: Dataset[Any], method: str) -> BaseException | None:
 def at_all(loader: "torch.utils.data.DataLoader[Any]") -> BaseException | None:
     """What is raised in one epoch."""
     return raised(lambda: answers(loader))
-
-
-def words(error: BaseException | None) -> str:
-    """What was raised, in one line."""
-    return f"{type(error).__name__}: {str(error).splitlines()[0]}" if error else "nothing was raised"
 
 
 def unpicklable() -> dict[str, Any]:
@@ -166,10 +161,10 @@ def dumps_predicts() -> Iterator[Case]:
 def init_fn_lambda() -> Iterator[Case]:
     for method, control in (("spawn", False), ("forkserver", False), ("fork", True)):
         error = at_all(loading(Holding(None), method, worker_init_fn=lambda worker: None))
-        saw = words(error) if error else "2 of 2 samples came"
+        saw = words(error, "2 of 2 samples came")
         yield Case(f"a lambda, {method}", error is not None, saw, control=control)
     error = at_all(loading(Holding(None), "forkserver", worker_init_fn=same))
-    saw = words(error) if error else "2 of 2 samples came"
+    saw = words(error, "2 of 2 samples came")
     yield Case("a function of the module, forkserver", error is not None, saw, control=True)
 
 
