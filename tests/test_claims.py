@@ -12,7 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
-from docs.make import record_claims, recording
+from docs.make import record_claims, record_release, recording
+from docs.make.record_release import Release, asked_the_same, otherwise
 from labs.catalog import LABS
 from labs.claims import __main__
 from labs.claims.bench import Bench, measure
@@ -61,6 +62,25 @@ def test_every_claim_is_recorded_and_no_other() -> None:
     recorded = record_claims.load()
     assert list(recorded) == list(CLAIMS)
     assert {id: result.verdict for id, result in recorded.items()} == {id: one.verdict for id, one in CLAIMS.items()}
+
+
+def test_other_releases_are_compared_where_they_were_asked_the_same() -> None:
+    """What was recorded counts for a claim that is as it was, not for one that has other cases since, or is gone."""
+    now = {"same": Result("same", TRUE, (YES, NO_CONTROL)), "other": Result("other", TRUE, (YES,))}
+    then = {**now, "other": Result("other", TRUE, (NO,)), "gone": Result("gone", TRUE, (YES,))}
+    assert list(asked_the_same(Release("2.9.1", "", {}, then), now)) == ["same"]
+    for release in record_release.load():
+        assert asked_the_same(release, record_claims.load())
+
+
+def test_what_came_out_otherwise_is_told() -> None:
+    """A case that turned, or a program that was killed; and nothing where all is as it was."""
+    now = Result("some-claim", TRUE, (YES, NO_CONTROL))
+    turned = Result("some-claim", FALSE, (replace(YES, holds=False, saw="9"), NO_CONTROL))
+    assert otherwise(now, now) == []
+    assert otherwise(turned, now) == [("here", "9", "1")]
+    [(_, then, _)] = otherwise(Result("some-claim", "none", failed="it failed: exit -7: Bus error"), now)
+    assert "SIGBUS" in then
 
 
 def a_claim(verdict: str = TRUE, changed: Changed | None = None) -> Claim:

@@ -2,9 +2,10 @@
 
 from collections import Counter
 
-from docs.make import record_claims, recording
+from docs.make import record_claims, record_release, recording
 from docs.make.fragments import FRAGMENTS, linked, put, recorded_with
 from docs.make.markdown import escaped, table
+from docs.make.record_release import Release, asked_the_same, otherwise
 from labs.catalog import LABS
 from labs.claims.claim import CANNOT, FALSE, ONLY_WHEN, TRUE, UNTIL, Case, Claim, Result
 from labs.claims.table import CLAIMS, THEMES
@@ -24,6 +25,7 @@ def write() -> None:
     put(FOLDER / "in-all.md", in_all())
     put(FOLDER / "at-a-glance.md", at_a_glance())
     put(FOLDER / "measured.md", measured(recorded))
+    put(FOLDER / "releases.md", "\n".join(release(one, recorded) for one in record_release.load()))
     put(FOLDER / "recorded-with.md", recorded_with(recording.load_from(record_claims.FOLDER), up=""))
 
 
@@ -67,6 +69,22 @@ def entry(claim: Claim, result: Result | None) -> str:
     tried = f"Try it: {linked(LABS[claim.lab], '')}; m" if claim.lab else "M"
     parts.append(f"{tried}easure it again: `nox -s claims -- {claim.id}`." if claim.measure else "")
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def release(then: Release, now: dict[str, Result]) -> str:
+    """The claims on another torch: how many came out as today, and what did not."""
+    asked = asked_the_same(then, now)
+    others = {id: rows for id, result in asked.items() if (rows := otherwise(result, now[id]))}
+    cells = [
+        [f"[{escaped(CLAIMS[id].says)}](#{id})", *map(escaped, row)] for id, rows in others.items() for row in rows
+    ]
+    return (
+        f"On torch {then.name}, {len(asked) - len(others)} of the {len(asked)} claims measured there came out "
+        f"as with {record_release.pinned()}. What did not:\n\n"
+        + table(["what is said", "when", f"torch {then.name}", f"torch {record_release.pinned()}"], cells)
+        + "\n"
+        + recorded_with({"recorded": then.recorded, "versions": then.versions}, up="")
+    )
 
 
 def row(case: Case) -> list[str]:

@@ -16,6 +16,7 @@ RECORDED = ROOT / "docs" / "recorded"
 ROLES = ("failure", "control", "fix")
 WORKSHOP = "workshop"  # not a lab: the exercise loop
 CLAIMS = "claims"  # nor is this: what people say
+RELEASES = "releases"  # the same, on older releases of torch
 
 
 class NotAsExpected(Exception):

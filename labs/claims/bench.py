@@ -85,10 +85,13 @@ def measure(claim: Claim, bench: Bench) -> Result:
     begun = time.monotonic()
     if claim.measure is None:
         return Result(claim.id, CANNOT)
+    cases: tuple[Case, ...] = ()
     try:
         cases = tuple(claim.measure(bench))
         return Result(claim.id, decide(claim, cases), cases, seconds=round(time.monotonic() - begun, 1))
     except Refused as refusal:
         return Result(claim.id, claim.verdict, not_run=str(refusal))
     except (NotSound, HarnessFailed) as failure:
-        return Result(claim.id, NO_VERDICT, failed=str(failure))
+        return Result(claim.id, NO_VERDICT, cases, failed=str(failure))
+    except Exception as failure:  # on a torch that it was not made for, say: the other claims can still be measured
+        return Result(claim.id, NO_VERDICT, failed=f"{claim.id}: {type(failure).__name__}: {failure}")

@@ -76,7 +76,7 @@ def bus_error(bench: Bench) -> Iterator[Case]:
     for lab, when in (BATCHES, FREEZE, CACHE):
         verdict = bench.lab(lab, "failure")
         killed = killed_by_bus_error(verdict)
-        saw = f"{killed} workers killed by SIGBUS, {raised(verdict)} raised. {found(verdict)}"
+        saw = f"workers killed by SIGBUS: {killed}; raised: {raised(verdict)}. {found(verdict)}"
         yield Case(f"{when} (lab {lab})", killed > 0, saw, control=lab == "shm")
 
 

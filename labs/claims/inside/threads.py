@@ -201,7 +201,8 @@ def torch_one_thread() -> Iterator[Case]:
     (number, started), *_ = asked
     saw = f"torch.get_num_threads() is {number}; a large sum starts {threads(started)}"
     yield Case("2 workers on 2 CPUs", set(asked) == {(1, 0)}, saw)
-    number, started = torch.get_num_threads(), more_threads(add)
+    # Forked, so that no thread of the loader above comes or goes meanwhile.
+    number, started = in_a_process(lambda: (torch.get_num_threads(), more_threads(add)))
     saw = f"torch.get_num_threads() is {number}; a large sum starts {threads(started)}"
     yield Case("the main process", (number, started) == (1, 0), saw, control=True)
     number = in_a_worker(multiply)
