@@ -89,6 +89,6 @@ def otherwise(then: Result, now: Result) -> list[tuple[str, str, str]]:
     """What came out otherwise: when, what was seen then, and what is seen now."""
     if killed := KILLED.search(then.failed):
         by = signal.Signals(int(killed[1])).name
-        return [("all of it", f"The program that measures, a main process, was killed by {by}", "It is not killed")]
+        return [("in one of its cases", f"The main process itself is killed by {by}", "It raises, or goes on")]
     today = {case.when: case for case in now.cases}
     return [(case.when, case.saw, today[case.when].saw) for case in then.cases if case.holds != today[case.when].holds]
