@@ -189,16 +189,16 @@ LABS: dict[str, Lab] = {
             workers=2,
             any_start_method=True,
             control=Control("workers started with forkserver", limits={"start_method": "forkserver"}),
-            advice="no threads before the workers, or workers that are not forked",
+            advice="wait for the thread before the workers are forked, or do not fork them",
             at_home="see the lock with py-spy dump --pid WORKER; use forkserver, or fork before there are threads",
             goal="read the stack of a worker that waits for a lock, and say who holds it",
             hints=(
                 "Each worker stands at the same line. Which lock is it, and who holds it?",
                 "fork copies the memory of the parent, a held lock among it, and only one of its threads: the one "
                 "that called fork. The thread that would release the lock does not exist in the worker.",
-                "Start the workers with forkserver, which forks them from a process that has no such thread. Or start "
-                "the thread when the workers are there, and keep them with persistent_workers: else each epoch forks "
-                "anew.",
+                "Wait for the thread before the workers are forked. Or start the workers with forkserver, which forks "
+                "them from a process that has no such thread. Or start the thread when the workers are there, and keep "
+                "them with persistent_workers: else each epoch forks anew.",
             ),
             minutes=20,
             difficulty=3,

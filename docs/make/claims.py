@@ -16,7 +16,7 @@ IN_ALL = {
     FALSE: "false",
     ONLY_WHEN: "true only under some condition",
     UNTIL: "true until some release",
-    CANNOT: "not to be tested on a machine like ours",
+    CANNOT: "not tested, for want of a GPU or a cluster",
 }
 
 

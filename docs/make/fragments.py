@@ -18,6 +18,7 @@ from labs.harness.lab import Lab
 from labs.harness.limits import BASE_ENV, ROOT
 from labs.harness.report import cause
 from labs.harness.words import sentence
+from labs.workshop.exercises import handed_out
 
 TESTS = ROOT / "tests" / "test_workers.py"
 FRAGMENTS = ROOT / "docs" / "fragments"
@@ -63,6 +64,7 @@ def write() -> None:
         folder = FRAGMENTS / lab.name
         put(folder / "facts.md", facts(lab))
         put(folder / "program.md", program(lab))
+        put(folder / "handed-out.py", handed_out(lab))
         put(folder / "run.md", command(f"nox -s lab-{lab.name}"))
         put(folder / "try.md", try_it(lab))
         put(folder / "hints.md", hints(lab))

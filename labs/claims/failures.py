@@ -122,7 +122,7 @@ CLAIMS: tuple[Claim, ...] = (
         when="its class can be made from one string",
         believe="The class is called with the worker's traceback as its only argument. Where it wants more, as "
         "UnicodeDecodeError does, a RuntimeError comes instead; attributes such as errno are lost. Do not rely on "
-        "`except` by type around a loader.",
+        "except clauses by type around a loader.",
         setting="2 workers, fork",
         measure=inside("failures.exception_type"),
     ),

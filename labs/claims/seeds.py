@@ -27,8 +27,9 @@ CLAIMS: tuple[Claim, ...] = (
         says="Without a worker_init_fn all workers draw the same random numbers.",
         verdict=UNTIL,
         changed=seeded_by_torch("seeds NumPy's global generator in each worker, as random's and torch's were before"),
-        believe="The global generators of random, torch and NumPy differ in every worker. What still repeats is a "
-        "generator that the dataset holds (np.random.default_rng, random.Random, torch.Generator) and OpenCV's own.",
+        believe="The global generators of random, torch and NumPy differ in every worker; until 1.9 NumPy's alone did "
+        "not. What still repeats is a generator that the dataset holds (np.random.default_rng, random.Random, "
+        "torch.Generator) and OpenCV's own.",
         setting="4 workers, fork, 8 draws, no worker_init_fn",
         measure=inside("seeds.seed_identical"),
         lab="augment",

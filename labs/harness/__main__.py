@@ -52,7 +52,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if arguments.control and arguments.action != "lab":
         parser.error("--control goes with lab: it runs the broken program")
     if arguments.hint and (arguments.action != "check" or arguments.file):
-        parser.error("--hint goes with check, and with no file: it runs nothing")
+        parser.error(f"hints go with check, and with no file: nox -s check-{arguments.lab} -- --hint")
     if arguments.action == "check" and not arguments.hint:
         own = copy_of(LABS[arguments.lab])
         if arguments.file is None and not own.is_file():

@@ -239,11 +239,13 @@ def next_steps(verdict: Verdict, lab: Lab, exercise: Path | None = None) -> list
     if role == "fix":
         return [(f"diff {broken} {solution}", f"what was changed: {lab.advice}"), own]
     if exercise:
-        page = os.path.relpath(ROOT / "docs" / "labs" / f"{lab.name}.md")
         return [
             (f"edit {os.path.relpath(exercise)}", f"your copy, to mend; {nox} -s check-{lab.name} judges it"),
             (f"{nox} -s check-{lab.name} -- --hint", "why it fails and what mends it, a hint at a time"),
-            (f"read {page}", "all of it at once, for somebody whose own job has failed"),
+            (
+                f"{nox} -s docs -- serve",
+                f"the page labs/{lab.name}.html has all of it at once, for somebody whose own job has failed",
+            ),
         ]
     return {"failure": [control, own, fix], "control": [own, fix]}[role]
 

@@ -149,15 +149,15 @@ def statements(text: str) -> str:
 
 
 def folded(line: str, width: int = 74) -> list[str]:
-    """A line of a diff that is too long for a terminal goes on below, further in than its code; a comment as one."""
+    """A line of a diff that is too long for a terminal goes on below: behind an arrow, or as another comment."""
     code = line[1:]
     margin = line[:1] + code[: len(code) - len(code.lstrip())]
-    indent = margin if code.lstrip().startswith("#") else f"{margin}    "
+    indent = margin if code.lstrip().startswith("#") else f"{margin}  ↳ "
     lines = textwrap.wrap(line, width - 2, subsequent_indent=indent, break_on_hyphens=False)
     if len(line) <= width:
         return [line]
     comment = next((number for number, part in enumerate(lines) if "# " in part), len(lines))
-    return lines[: comment + 1] + [f"{indent}# {part.removeprefix(indent)}" for part in lines[comment + 1 :]]
+    return lines[: comment + 1] + [f"{margin}# {part.removeprefix(indent)}" for part in lines[comment + 1 :]]
 
 
 def steps(verdict: Verdict, lab: Lab, file: Path, record: Record) -> list[tuple[str, str]]:

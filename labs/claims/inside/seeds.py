@@ -64,7 +64,7 @@ def distinct(draw: Draw, **options: Any) -> int:
 
 
 def of_them(found: int, draws: int = DRAWS) -> str:
-    return f"{found} of {draws} draws differ"
+    return f"{found} different values in {draws} draws"
 
 
 def same(one: list[Any], other: list[Any]) -> int:
