@@ -176,7 +176,8 @@ LABS: dict[str, Lab] = {
                 "Nothing is raised. What stands on stderr?",
                 "A worker's result is pickled by a thread beside it. What cannot be pickled is dropped there, "
                 "after the worker has done its work, and nobody is told.",
-                "Return tuples, lists, dicts and tensors, or instances of classes that stand at the top of the module.",
+                "Return a tuple of plain data: tensors, lists, dicts, or instances of classes that stand at the top of "
+                "the module.",
             ),
             minutes=15,
             difficulty=2,
@@ -207,6 +208,7 @@ LABS: dict[str, Lab] = {
             name="fds",
             fails="a loop that keeps a part of every batch: Too many open files",
             findings=("no-files",),
+            given={"BATCH_SIZE": 1},
             samples=300,
             workers=2,
             limits=Limits(open_files=256),
@@ -231,6 +233,7 @@ LABS: dict[str, Lab] = {
             workers=2,
             control=Control("no unreadable image", constants={"UNREADABLE": 0}),
             # 30 of 77. More would leave whole batches with nothing in them, which raises in most programs by accident.
+            given={"UNREADABLE": 1},
             must_stop_with={"UNREADABLE": 30},
             advice="leave it out, count it and name it, and stop only when there are too many",
             at_home="read each file once before you train; half a JPEG is decoded all the same, with a grey rest",
@@ -342,6 +345,7 @@ LABS: dict[str, Lab] = {
             name="starve",
             fails="num_workers=0: the loop waits for data more than half of the time",
             findings=("starved",),
+            given={"ANSWER_SECONDS": 0.015, "STEP_SECONDS": 0.050},
             samples=160,
             workers=0,
             beside_fix=True,
@@ -387,6 +391,7 @@ LABS: dict[str, Lab] = {
             name="last-batch",
             fails="one leftover image meets BatchNorm: the epoch dies on its last batch",
             findings=("raised",),
+            given={"TRAINING": True},
             samples=49,
             workers=2,
             epochs=4,

@@ -114,6 +114,7 @@ TRIPS: dict[str, list[Events]] = {
         [*ALL, *END, *in_part("hopeless", h.batch([0, 1], 0))],
         [*ALL, *END, *in_part("hopeless", h.event("not_a_program", message="no constant UNREADABLE"))],
         [*ALL, *END, *in_part("hopeless", h.event("stall", seconds=5.0, stacks=[]))],
+        [*ALL, *END, *in_part("hopeless", h.error(kind="AttributeError"))],
     ],
     "duplicated": [[*UP, h.batch([0, 1], 0), h.batch([2, 3, 3], 1), *END]],
     "lost": [

@@ -54,6 +54,7 @@ class Lab:
     most_waiting: float | None = None  # the share of the loop that may be spent waiting for data
     may_drop: int = 0  # samples that an epoch of training may leave out
     validation: dict[str, Any] = field(default_factory=dict)  # constants with which it validates, and drops none
+    given: dict[str, Any] = field(default_factory=dict)  # constants of the job: a fix does not get to choose them
     must_stop_with: dict[str, Any] = field(default_factory=dict)  # constants with which a fix has to raise, not go on
     combines: tuple[str, ...] = ()  # the labs whose failures are all in this one
 

@@ -60,7 +60,7 @@ def describe(request: Request, backend: Backend) -> tuple[Event, dict[str, Any]]
     control = lab.control if role == "control" else None
     part: dict[str, Any] = {
         "program": str(program),
-        "constants": control.constants if control else {},
+        "constants": control.constants if control else lab.given,
         "start_method": limits.start_method,
         "epochs": lab.in_role(role, "epochs"),
         "ranks": lab.in_role(role, "ranks"),
@@ -74,7 +74,7 @@ def describe(request: Request, backend: Backend) -> tuple[Event, dict[str, Any]]
     if lab.validation:
         parts.append(("validation", {**part, "constants": {**part["constants"], **lab.validation}}))
     if lab.must_stop_with and role in ("fix", "check"):
-        parts.append(("hopeless", {**part, "constants": lab.must_stop_with}))
+        parts.append(("hopeless", {**part, "constants": {**lab.given, **lab.must_stop_with}}))
     if lab.random_content:
         parts.append(("again", part))
     run = {

@@ -39,6 +39,13 @@ WRONG = [
         ((READ, f"{READ}        if image is None:\n            return self[0]\n"),),
         ("duplicated",),
     ),
+    Fix("corrupt", "no unreadable image in the job", (("UNREADABLE = 1", "UNREADABLE = 0"),), ("raised",)),
+    Fix(
+        "corrupt",
+        "left out by its name",
+        (('sorted(folder.glob("*.png"))', 'sorted(path for path in folder.glob("*.png") if path.name != "047.png")'),),
+        ("goes-on",),
+    ),
     Fix("corrupt", "left out, however many", ((RETURN_IMAGES, f"{READABLE}    {RETURN_READABLE}"),), ("goes-on",)),
     Fix(
         "corrupt",

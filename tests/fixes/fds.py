@@ -10,6 +10,12 @@ WRONG = [
     Fix("fds", "collecting garbage", ((KEEP, f"{KEEP}\n        __import__('gc').collect()"),), ("no-files",)),
     Fix("fds", "detached, which is still a view", ((KEEP, "to_look_at.append(images[0].detach())"),), ("no-files",)),
     Fix("fds", "no worker processes", (("NUM_WORKERS = 2", "NUM_WORKERS = 0"),), ("other-workers",)),
+    Fix(
+        "fds",
+        "batches of four, of which it takes longer to run out",
+        (("BATCH_SIZE = 1", "BATCH_SIZE = 4"),),
+        ("no-files",),
+    ),
     Fix("fds", "a shorter epoch", (("IMAGES = 300", "IMAGES = 150"),), ("lost",)),
 ]
 

@@ -22,6 +22,7 @@ WRONG = [
         ((RETURN_LAST, f"{RETURN_LAST[:-1]}, drop_last=True)"),),
         ("lost",),
     ),
+    Fix("last-batch", "no training at all", (("TRAINING = True", "TRAINING = False"),), ("raised",)),
     Fix("last-batch", "an image left out for good, also in validation", ((PATHS, f"{PATHS}[:48]"),), ("lost",)),
     Fix(
         "last-batch",

@@ -35,6 +35,12 @@ WRONG = [
     ),
     Fix(
         "starve",
+        "a store that answers at once",
+        (("ANSWER_SECONDS = 0.015", "ANSWER_SECONDS = 0.001"),),
+        ("starved",),
+    ),
+    Fix(
+        "starve",
         "larger batches, which take as much longer to load",
         (("BATCH_SIZE = 8", "BATCH_SIZE = 16"),),
         ("starved",),

@@ -173,14 +173,22 @@ def raised(history: History) -> Finding | None:
 
 
 def goes_on(history: History) -> Finding | None:
-    """Run once more with what it has to refuse, the program did not raise."""
+    """Run once more with what it has to refuse, the program did not raise, or stumbled as the broken one does."""
     part = "hopeless"
-    if not history.first("exit", part) or history.first("error", part):
+    error = history.first("error", part)
+    stumbled = error is not None and error["chain"][0]["type"] == "AttributeError" and not history.first("error")
+    if not history.first("exit", part) or (error and not stumbled):
         return None
     constants = ", ".join(f"{name} = {value}" for name, value in history.job.get("must_stop_with", {}).items())
     untried = history.first("not_a_program", part)
     if untried:
         return Finding("goes-on", f"It could not be tried with {constants}: {untried['message']}.")
+    if stumbled:
+        return Finding(
+            "goes-on",
+            f"With {constants} the program stops with an AttributeError: it does not look at what it reads.",
+            (Evidence(f"with {constants}", "AttributeError", "an exception of its own"),),
+        )
     samples = sum(len(batch["ids"]) for batch in history.all("batch", part))
     return Finding(
         "goes-on",
