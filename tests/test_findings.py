@@ -124,6 +124,7 @@ TRIPS: dict[str, list[Events]] = {
     "wrong-content": [
         [*UP, h.batch([0, 1], 0), h.batch([2, 3], 1), h.batch([7], 1), *END],
         [h.run_event(signatures={"0": ["1/integer/10"]}), *ALL[1:], *END],
+        [h.run_event(signatures={"0": ["1/integer/01"]}), *ALL[1:], *END],  # a label has no room
         [h.run_event(signatures={"0": ["2/integer/00"]}), *ALL[1:], *END],
         [h.run_event(signatures={"0": ["1/integer/00"] * 2}), *ALL[1:], *END],
         [h.run_event(signatures={"0": ["1/float/"]}), *ALL[1:], *END],

@@ -37,6 +37,15 @@ WRONG = [
         (*padded("max(map(len, sentences))"), (", mask, ", ", ")),
         ("wrong-content",),
     ),
+    Fix(
+        "ragged",
+        "other words, though close by",
+        (
+            *padded("max(map(len, sentences))"),
+            ("return self.tokens[number], number", "return self.tokens[number] + 1, number"),
+        ),
+        ("wrong-content",),
+    ),
     Fix("ragged", "batches of one", (("BATCH_SIZE = 32", "BATCH_SIZE = 1"),), ("small-batches",)),
     Fix("ragged", "sentences of another length left out", ((RETURN_SENTENCES, ONE_LENGTH),), ("lost",)),
 ]

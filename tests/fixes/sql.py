@@ -26,6 +26,16 @@ WRONG = [
         ((RETURN_LABELLED, f'{RETURN_LABELLED[:-1]}, multiprocessing_context="fork")'),),
         ("other-workers",),
     ),
+    Fix(
+        "sql",
+        "other labels",
+        (
+            ("torch.tensor(label)", "torch.tensor(label + 3)"),
+            (CONNECT, ""),
+            ("self.database.execute", 'sqlite3.connect(self.folder / "images.db").execute'),
+        ),
+        ("wrong-content",),
+    ),
     Fix("sql", "no worker processes", (("NUM_WORKERS = 2", "NUM_WORKERS = 0"),), ("other-workers",)),
     Fix(
         "sql",
