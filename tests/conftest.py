@@ -83,12 +83,12 @@ def own_workers() -> list[multiprocessing.Process]:
 
 def shares_with(test: str) -> str:
     """Tests that share what is dear, an engine, the built site or a lab's experiment, are all run by one process."""
+    if "test_site.py" in test or "test_pages.py" in test:
+        return "site"
     if "podman" in test:
         return "podman"
     if "test_engine.py" in test or "oom" in test:
         return "docker"
-    if "test_site.py" in test or "test_pages.py" in test:
-        return "site"
     if "test_postgres.py" in test:
         return "postgres"
     if measured := re.search(r"test_a_claim_comes_out_as_the_table_says\[(.+)\]", test):

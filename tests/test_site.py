@@ -163,12 +163,13 @@ def test_a_pasted_message_finds_its_lab(visits: dict[tuple[str, str], Visit], me
 
 
 def places(message: str) -> set[str]:
-    """Where a message is explained: the labs that say it, and the page of those that are no lab's own."""
+    """Where a message is explained: the labs that say it, or quote it, and the page of those that are no lab's own."""
     shape = recording.shape(message)
     said_by = {
         f"labs/{name}.html"
         for name, lab in LABS.items()
         if shape in [recording.shape(one["text"]) for one in recording.load(lab)["messages"]]
+        or message in (DOCS / "labs" / f"{name}.md").read_text()
     }
     return said_by | {OTHER_MESSAGES for text, *_ in fragments.others() if recording.shape(text) == shape}
 
