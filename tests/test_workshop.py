@@ -359,6 +359,15 @@ def test_a_comment_that_goes_on_below_is_still_a_comment(code: str) -> None:
     assert all(line.startswith("+") and line[1:].lstrip().startswith("# ") for line in others)
 
 
+def test_a_line_of_code_that_goes_on_below_cannot_be_taken_for_two() -> None:
+    """What was folded is behind an arrow, and all of it is there."""
+    code = f"        return {' + '.join(f'value_{number}' for number in range(12))}"
+    first, *others = feedback.folded(f"+{code}")
+    assert others and all(line.startswith("+") and line[1:].lstrip().startswith("↳ ") for line in others)
+    assert " ".join([first[1:], *(line.partition("↳ ")[2] for line in others)]) == code
+    assert feedback.folded("+    return 1") == ["+    return 1"]
+
+
 def test_an_exercise_is_not_given_away_by_its_lab(workshop: Command, loader_lab: Command) -> None:
     """With a copy to mend the lab shows evidence alone, and says where the rest is; after all hints it tells all."""
     told, secrets = loader_lab("lab", "pickle").stdout, ("Why\n", "In a job of your own", "--control", "fix-pickle")

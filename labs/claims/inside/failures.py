@@ -238,7 +238,7 @@ def break_leaves_workers() -> Iterator[Case]:
         kept = error
     yield Case("an exception in the loop, kept with its traceback", alive() > 0, f"{alive()} after {words(kept)}")
 
-    gc.disable()
+    gc.disable()  # else it may come by before anybody has looked
     with suppress(ZeroDivisionError):
         answers(asking(not_the_first, workers=1))
     workers, begun = multiprocessing.active_children(), time.monotonic()
