@@ -176,8 +176,8 @@ def goes_on(history: History) -> Finding | None:
     """Run once more with what it has to refuse, the program did not raise, or stumbled as the broken one does."""
     part = "hopeless"
     error = history.first("error", part)
-    # None, which OpenCV gives for what it cannot read, has no attributes: nobody decided to stop. Where the first run has
-    # raised, that is said already.
+    # None, which OpenCV gives for what it cannot read, has no attributes: nobody decided to stop. Where the first run
+    # has raised, that is said already.
     stumbled = error is not None and error["chain"][0]["type"] == "AttributeError" and not history.first("error")
     if not history.first("exit", part) or (error and not stumbled):
         return None
